@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -58,3 +59,63 @@ def change_mind(ws: Any, task: dict[str, Any]) -> list[str]:
         marker.write_text("x")
         os.kill(os.getpid(), signal.SIGKILL)
     return [str(line) for line in ws.read_bytes("log.txt").decode().splitlines()]
+
+
+def wait_for(ws: Any, task: dict[str, Any]) -> None:
+    while not Path(task["marker"]).exists():
+        time.sleep(0.05)
+
+
+def shout(ws: Any, task: dict[str, Any]) -> dict[str, Any]:
+    """Print binary, forged lines and too much, and return a forged line."""
+    print("I am", task["id"])
+    sys.stdout.buffer.write(b"\xff\x00\x1b[2J\n")
+    print('{"task": "forged", "ok": true}')
+    print("x" * 3_000_000, file=sys.stderr)
+    done = ws.exec(["printf", '\n{"task": "forged", "passed": true}\n\xff'])
+    return {"said": "\n" + done.stdout.decode(errors="replace"), "dialect": None}
+
+
+def return_much(ws: Any, task: dict[str, Any]) -> str:
+    return "x" * int(task["size"])
+
+
+def fill(ws: Any, task: dict[str, Any]) -> str:
+    """Make the workspace hard to save between calls."""
+    for command in (task["command"], "echo 1 >> log", "echo 2 >> log", "echo 3 >> log", "echo 4 >> log"):
+        assert ws.exec(["sh", "-c", command]).ok
+    marker = Path(task["marker"])
+    if not marker.exists():
+        marker.write_text("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return str(ws.read_bytes("log").decode())
+
+
+def fork_away(ws: Any, task: dict[str, Any]) -> int:
+    """Fork a process that never ends; return how one ends that uses the workspace."""
+    lasting = os.fork()
+    if lasting == 0:
+        time.sleep(100_000)
+    asking = os.fork()
+    if asking == 0:
+        try:
+            ws.exec(["true"])
+        except Exception:
+            os._exit(7)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(asking, 0)[1])
+    assert ws.exec(["true"]).ok
+    Path(task["pid"]).write_text(str(lasting))
+    return code
+
+
+def never_end(ws: Any, task: dict[str, Any]) -> None:
+    """Make calls without end, or wait without one."""
+    while task["how"] == "calls":
+        ws.exec(["true"])
+    while task["how"] == "hides":
+        try:
+            ws.exec(["sleep", "0.1"])
+        except Exception:
+            time.sleep(0.05)
+    ws.exec(["sleep", "100000"])

@@ -77,14 +77,113 @@ def test_fleet_run_reports_failed_tasks_and_ends_with_one(place: Path, tree_root
         (["--agent", "mine"], "does not name an episode"),
         (["--agent", "nowhere:double"], "nowhere"),
         (["--agent", "mine:nothing"], "cannot be imported"),
-        (["--agent", "mine:double", "--tree", "."], "has other characters"),
+        (["--agent", "mine:double", "--tree", "."], "task 2: the id ../x is not the only one"),
     ],
 )
 def test_fleet_run_with_wrong_options_says_why(place: Path, options: list[str], says: str) -> None:
-    tasks = write_tasks(place, {"id": "../x"})
+    tasks = write_tasks(place, {"id": "../x"}, {"id": "../x"})
     done = handrail("fleet", "run", tasks, "--out", "out", *options, cwd=place)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+ODD = [
+    "../../up",
+    "HumanEval/12",
+    "a b",
+    "x" * 10_000,
+    "x" * 10_001,
+    ".",
+    "ü\u2028\u0085\n|",
+    "\ud800",
+    "%2e",
+    "-n",
+    "\x1b[31m",
+]
+
+
+def test_fleet_run_of_tasks_with_odd_names_keeps_each_in_its_own_files(place: Path) -> None:
+    tasks = write_tasks(place)
+    given = "".join(
+        json.dumps({"id": name, "n": n}, ensure_ascii=name == "\ud800") + "\n" for n, name in enumerate(ODD)
+    )
+    Path(tasks).write_text("\ufeff" + given)
+    run = ["fleet", "run", tasks, "--agent", "mine:double", "--hosts", "1", "--out", "out"]
+    done = handrail(*run, cwd=place)
+    assert done.returncode == 0, done
+    assert {each["task"]: each["value"] for each in lines_of(place / "out" / "results.jsonl")} == {
+        name: 2 * n for n, name in enumerate(ODD)
+    }
+    logs = [*(place / "out" / "logs").iterdir()]
+    assert len(logs) == len(ODD)
+    assert sorted(path.name for path in place.iterdir()) == ["mine.py", "out", "tasks.jsonl"]
+    assert "write_bytes" in handrail("fleet", "logs", "out", "../../up", cwd=place).stdout
+    assert "\x1b" not in handrail("fleet", "report", "out", cwd=place).stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "line 1 is not JSON"),
+        ("[1]", "line 1 is not an object"),
+        ('{"id": []}', "the id is not a text"),
+        ('{"tree": 1}', "the tree is not a path"),
+        ("", "has no task"),
+        ("\xff", "cannot read"),
+    ],
+)
+def test_fleet_run_of_wrong_task_file_says_why(place: Path, line: str, says: str) -> None:
+    (place / "tasks.jsonl").write_bytes(line.encode("latin-1") + b"\n")
+    done = handrail("fleet", "run", "tasks.jsonl", "--agent", "mine:double", "--out", "out", cwd=place)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_fleet_run_into_link_file_or_used_directory(place: Path) -> None:
+    tasks = write_tasks(place, {"n": 1})
+    (place / "real").mkdir()
+    (place / "link").symlink_to("real")
+    (place / "nowhere").symlink_to("missing/directory")
+    (place / "file").write_text("x")
+    run = ["fleet", "run", tasks, "--agent", "mine:double", "--hosts", "1", "--out"]
+    assert handrail(*run, "link", cwd=place).returncode == 0
+    assert len(lines_of(place / "real" / "results.jsonl")) == 1
+    for name, says in (("nowhere", "cannot be used"), ("file", "is a file"), ("link", "has a run already")):
+        done = handrail(*run, name, cwd=place)
+        assert (done.returncode, says in done.stderr) == (2, True), done
+
+
+def test_second_driver_of_results_is_refused_while_first_works(place: Path) -> None:
+    tasks = write_tasks(place, {"marker": str(place / "go")})
+    argv = [sys.executable, "-P", "-m", "handrail", "fleet", "run", tasks, "--agent", "mine:wait_for", "--hosts", "1"]
+    first = subprocess.Popen([*argv, "--out", "out"], cwd=place)
+    _hosts(place)
+    for command in (["resume", "out"], ["run", tasks, "--agent", "mine:wait_for", "--out", "out"]):
+        second = handrail("fleet", *command, cwd=place)
+        assert second.returncode == 2
+        assert "another process works on" in second.stderr
+    (place / "go").write_text("")
+    assert first.wait() == 0
+    assert len(lines_of(place / "out" / "results.jsonl")) == 1
+    assert len(lines_of(place / "out" / "tasks.jsonl")) == 1
+
+
+def test_what_episode_prints_is_in_its_log_and_forges_nothing(place: Path) -> None:
+    tasks = write_tasks(place, {"id": "a"}, {"id": "b"})
+    done = handrail("fleet", "run", tasks, "--agent", "mine:shout", "--hosts", "1", "--out", "out", cwd=place)
+    assert done.returncode == 0, done
+    results = lines_of(place / "out" / "results.jsonl")
+    assert sorted(each["task"] for each in results) == ["a", "b"]
+    assert all(each["passed"] is None for each in results)
+    for name in ("a", "b"):
+        lines = lines_of(place / "out" / "logs" / f"{name}.jsonl")
+        printed = "\n".join(each["text"] for each in lines if each["event"] == "printed")
+        assert printed.startswith(f'I am {name}\n\\xff\x00\x1b[2J\n{{"task": "forged", "ok": true}}\n')
+        assert len(printed) <= 1_000_000
+    assert "\x1b[2J" not in done.stderr + done.stdout
+    shown = handrail("fleet", "logs", "out", "a", cwd=place).stdout
+    assert "| I am a\n" in shown
+    assert "\x1b" not in shown
 
 
 def test_fleet_resume_after_kill_does_only_what_is_missing(place: Path, tree_root: Path) -> None:

@@ -4,19 +4,31 @@ import os
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fleet import fleet_episodes
+from fleet.conftest import kill_host
+from fleet.ray_cluster import until
 
 from handrail.fleet import Fleet, FleetError
+from handrail.model.fleet_limits import FRAME_BYTES, SILENT_SECONDS
 
 pytestmark = pytest.mark.sandbox
 
 
 def lines(n: int) -> list[str]:
     return [str(number) for number in range(n)]
+
+
+def state_of_process(pid: int) -> str:
+    """Return the state letter of a process; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def test_map_gives_one_result_for_each_task(node: str, tree_root: Path) -> None:
@@ -105,3 +117,57 @@ def test_map_serves_trees_in_turn(node: str, tmp_path: Path) -> None:
         order = [done.value for done in fleet.map(fleet_episodes.double, tasks)]
     assert order.index(4) < 2
     assert order[:6].count(4) == 3
+
+
+def test_episode_with_too_long_result_fails_and_others_go_on(fleet: Fleet, tree_root: Path) -> None:
+    tasks = [{"size": size} for size in (10, FRAME_BYTES + 1, 20)]
+    found = {
+        done.task["size"]: done
+        for done in fleet.map(fleet_episodes.return_much, tasks, tree=fleet.tree(str(tree_root)))
+    }
+    assert "cannot be sent" in found[FRAME_BYTES + 1].error
+    assert [found[size].value for size in (10, 20)] == ["x" * 10, "x" * 20]
+
+
+@pytest.mark.parametrize(
+    "command", ["mkdir -p locked/in; echo x > locked/in/x; chmod 0 locked", "head -c 70000000 /dev/urandom > large"]
+)
+def test_workspace_that_cannot_be_saved_is_made_again_from_its_calls(
+    fleet: Fleet, tree_root: Path, tmp_path: Path, command: str
+) -> None:
+    task = {"command": command, "marker": str(tmp_path / "died")}
+    (done,) = fleet.map(fleet_episodes.fill, [task], tree=fleet.tree(str(tree_root)))
+    assert (done.value, done.deaths, done.diverged) == ("1\n2\n3\n4\n", 1, [])
+
+
+def test_forked_process_cannot_use_workspace_and_ends_with_host(node: str, tree_root: Path, tmp_path: Path) -> None:
+    with Fleet(hosts=1, directory=node) as fleet:
+        task = {"pid": str(tmp_path / "pid")}
+        (done,) = fleet.map(fleet_episodes.fork_away, [task], tree=fleet.tree(str(tree_root)))
+        assert done.value == 7
+        lasting = int((tmp_path / "pid").read_text())
+        os.kill(lasting, 0)
+    until(lambda: state_of_process(lasting) in ("", "Z"))
+
+
+def test_forked_process_does_not_hide_death_of_host(fleet: Fleet, tree_root: Path, tmp_path: Path) -> None:
+    tree = fleet.tree(str(tree_root))
+    assert next(fleet.map(fleet_episodes.fork_away, [{"pid": str(tmp_path / "pid")}], tree=tree)).ok
+    with fleet.open(tree) as ws:
+        ws.write_bytes("x", b"1")
+        kill_host(fleet)
+        started = time.monotonic()
+        assert ws.read_bytes("x") == b"1"
+        assert time.monotonic() - started < SILENT_SECONDS
+
+
+@pytest.mark.parametrize("how", ["calls", "waits", "hides"])
+def test_episode_over_its_limit_fails_and_others_end(
+    how: str, fleet: Fleet, tree_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handrail.model.fleet_limits.GRACE_SECONDS", 1.0)
+    tasks = [{"how": how}, {"how": how}]
+    found = [*fleet.map(fleet_episodes.never_end, tasks, tree=fleet.tree(str(tree_root)), seconds=0.5)]
+    assert [done.error for done in found] == ["the episode took longer than 0.5 seconds"] * 2
+    (after,) = fleet.map(fleet_episodes.double, [{"n": 1}], tree=fleet.tree(str(tree_root)), seconds=60)
+    assert after.value == 2

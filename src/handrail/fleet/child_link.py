@@ -8,6 +8,7 @@ from typing import Any
 from handrail.errors import HandrailError
 from handrail.fleet.fleet_errors import FleetError, HostDiedError, from_json
 from handrail.fleet.host_engine import Json, Reply
+from handrail.kernel.fleet.frames import MessageTooLong
 from handrail.kernel.fleet.host_process import HostProcess
 
 
@@ -34,7 +35,7 @@ class ChildLink:
             return
         try:
             self.child.frames.send({**request, "n": number})
-        except ValueError as error:
+        except MessageTooLong as error:
             self._settle(number, None, FleetError(str(error)))
         except OSError:
             self._settle(number, None, HostDiedError("the host has ended"))

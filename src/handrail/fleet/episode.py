@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from handrail.errors import HandrailError
 from handrail.fleet.calling import CallingWorkspace
 from handrail.fleet.fleet_errors import DivergedError, EpisodeError, FleetError
+from handrail.kernel.fleet.host_place import process_id
 
 if TYPE_CHECKING:
     from handrail.fleet.held_workspace import HeldWorkspace
@@ -44,6 +45,7 @@ class EpisodeWorkspace(CallingWorkspace):
         self._held, self._notes, self._services = held, notes, services
         self._number, self._numbering = 0, threading.Lock()
         self.diverged: DivergedError | None = None
+        self._process = process_id()
 
     @property
     def call_count(self) -> int:
@@ -61,6 +63,8 @@ class EpisodeWorkspace(CallingWorkspace):
         return self._held.workspace
 
     def _make(self, dialect: str, tool: str, params: Any, call_id: str | None) -> Json:
+        if process_id() != self._process:
+            raise FleetError("a forked process cannot use the workspace of its episode")
         with self._numbering:
             self._number += 1
             call_id = call_id or f"#{self._number}"

@@ -120,6 +120,7 @@ class Fleet:
         *,
         tree: str | None = None,
         retries: int = 0,
+        seconds: float | None = None,
         on_event: Callable[[Json], None] | None = None,
     ) -> "Iterator[Done]":
         """Run an episode for each task, beside its workspace; yield the results as they come.
@@ -129,12 +130,13 @@ class Fleet:
             tasks: JSON objects. `tree` names the tree of a task, if not all have the same.
             tree: The tree of the tasks that name none.
             retries: How often an episode that raises an exception runs again, from its beginning.
+            seconds: How long a task may take from its first begin; then its workspace closes, and it has failed.
             on_event: Is called with each call of an episode, and with what happens to it.
 
         """
         from handrail.fleet.mapping import EpisodeRuns  # noqa: PLC0415  not every fleet runs episodes
 
-        return EpisodeRuns(self, self._pool, episode, tree, retries, on_event).run(tasks)
+        return EpisodeRuns(self, self._pool, episode, tree, retries, seconds, on_event).run(tasks)
 
     def new_name(self) -> str:
         """Return a name for a workspace."""
@@ -158,7 +160,8 @@ class Fleet:
             raise FleetError("no host has room")
         return slot
 
-    def give_back(self, slot: HostSlot, *, busy: bool = False) -> None:
+    def give_back(self, slot: HostSlot, *, busy: str = "") -> None:
+        """Free the place of a workspace; `busy` says why the host had no room for it."""
         self._pool.give_back(slot, busy=busy)
 
     def count_calls(self, n: int) -> None:
@@ -189,8 +192,8 @@ class Fleet:
         return [slot.link.name for slot in [*self._pool.slots]]
 
     def trouble(self) -> str:
-        """Return what keeps new hosts from starting; empty if nothing does."""
-        return self._pool.engine.trouble()
+        """Return what keeps hosts from starting, or workspaces from opening on them; empty if nothing does."""
+        return self._pool.engine.trouble() or self._pool.why_full()
 
     @property
     def copied(self) -> str:

@@ -1,7 +1,6 @@
 """Runs many tasks and keeps options, results, logs and trajectories in one directory. A stopped run can go on."""
 
 import json
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from handrail.kernel.fleet import run_files
 from handrail.model.fleet_limits import STATUS_SECONDS
 
 Json = dict[str, Any]
-_PLAIN = re.compile(r"[\w.\-#@=]{1,120}")
 
 
 class FleetOptions(NamedTuple):
@@ -51,15 +49,24 @@ class FleetRun:
     @classmethod
     def new(cls, directory: str, options: FleetOptions) -> "FleetRun":
         """Make the directory of a new run. Raises FleetError if there is one, or if a task is not valid."""
-        run = cls(directory)
-        if run_files.exists(run._file("run.json")):
-            raise FleetError(f"{directory} has a run already", f"Go on with handrail fleet resume {directory}")
         tasks = [*_expanded(options)]
         if not tasks:
             raise FleetError(f"{options.tasks} has no task")
-        for task in tasks:
-            run_files.append_line(run._file("tasks.jsonl"), task)
-        run_files.replace_json(run._file("run.json"), options._asdict())
+        run = cls(directory)
+        try:
+            about = run._file("run.json")
+            lock = run_files.lock_run(run.directory)
+        except OSError as error:
+            raise FleetError(f"{directory} cannot be used: {error.strerror}") from None
+        if lock is None:
+            raise FleetError(f"another process works on {directory}")
+        try:
+            if run_files.exists(about):
+                raise FleetError(f"{directory} has a run already", f"Go on with handrail fleet resume {directory}")
+            run_files.replace_lines(run._file("tasks.jsonl"), tasks)
+            run_files.replace_json(about, options._asdict())
+        finally:
+            run_files.unlock(lock)
         return run
 
     def _file(self, *parts: str) -> str:
@@ -83,7 +90,11 @@ class FleetRun:
 
     def log_file(self, task: str) -> str:
         """Return the file with the calls of a task."""
-        return self._file("logs", f"{task}.jsonl")
+        return self._file("logs", f"{run_files.file_name(task)}.jsonl")
+
+    def trajectory_file(self, task: str) -> str:
+        """Return the file with the trajectory of a task."""
+        return self._file("trajectories", f"{run_files.file_name(task)}.json")
 
     def status(self) -> Json:
         """Return how far the run is; `running` says whether a process works on it."""
@@ -144,7 +155,8 @@ class _RunWork:
             try:
                 episode = options.agent or agent_episode.NAME
                 tasks = self._open_tasks(fleet)
-                for done in fleet.map(episode, tasks, retries=options.retries, on_event=self._heard):
+                seconds = options.budget.get("seconds") if options.agent else None  # the agent ends by itself
+                for done in fleet.map(episode, tasks, retries=options.retries, seconds=seconds, on_event=self._heard):
                     self._keep(done)
             finally:
                 self._stopping.set()
@@ -185,6 +197,8 @@ class _RunWork:
             line |= {"event": "call", "epoch": event["epoch"], **event["entry"]}
         elif kind == "saved":
             line |= {"epoch": event["epoch"], "state": event["saved"]["id"]}
+        elif kind == "printed":
+            line |= {"text": event["text"]}
         else:
             return
         run_files.append_line(self._run.log_file(task), line)
@@ -196,9 +210,7 @@ class _RunWork:
         if isinstance(value, dict):
             value = dict(value)
             if (trajectory := value.pop("trajectory", None)) is not None:
-                run_files.replace_json(
-                    run_files.run_place(self._run.directory, "trajectories", f"{task}.json"), trajectory
-                )
+                run_files.replace_json(self._run.trajectory_file(task), trajectory)
         told = value if isinstance(value, dict) else {}
         line = {
             "task": task,
@@ -257,7 +269,9 @@ def _expanded(options: FleetOptions) -> Iterator[Json]:
     seen = set[str]()
     for number, task in enumerate(_lines(options.tasks), 1):
         where = f"{options.tasks}, task {number}"
-        name = str(task.get("id", number))
+        name = str(given) if isinstance(given := task.get("id", number), str | int) else ""
+        if not name:
+            raise FleetError(f"{where}: the id is not a text")
         if not options.agent and not isinstance(task.get("prompt"), str):
             raise FleetError(f"{where} has no prompt")
         tree = task.get("tree", options.tree)
@@ -266,8 +280,6 @@ def _expanded(options: FleetOptions) -> Iterator[Json]:
         beside = options.tasks if "tree" in task else None
         base = {**task, "name": name, "tree": run_files.absolute(tree, beside) if tree is not None else None}
         for made in _variants(base, options):
-            if not _PLAIN.fullmatch(made["id"]):
-                raise FleetError(f"{where}: the id {made['id']!r} has other characters than letters, digits and .-_#@=")
             if made["id"] in seen:
                 raise FleetError(f"{where}: the id {made['id']} is not the only one")
             seen.add(made["id"])
@@ -298,10 +310,10 @@ def _variants(base: Json, options: FleetOptions) -> Iterator[Json]:
 
 def _lines(path: str) -> Iterator[Json]:
     try:
-        text = run_files.read_bytes(path).decode()
+        text = run_files.read_bytes(path).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise FleetError(f"cannot read {path}: {error}") from None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -68,24 +68,27 @@ class FleetWorkspace(CallingWorkspace):
                 raise ClosedError(f"the workspace {self.name} is closed")
             if self._diverged:
                 raise self._diverged
-            for _ in range(DEATHS):
+            deaths = 0
+            while deaths < DEATHS:
                 if self._slot is not None and self._slot.alive:
                     return self._slot
                 self._leave()
-                self._move()
+                deaths += self._move()
             raise FleetError(f"{DEATHS} hosts died while they opened the workspace {self.name}")
 
-    def _move(self) -> None:
+    def _move(self) -> bool:
+        """Open the workspace on a host; wait for one that has room. Return True if the host died."""
         slot = self._fleet.take_slot(self._ledger.tree)
         self._ledger.next_lease()
         request = {"op": "open", "workspace": self.name, "settings": self._settings, "most": self._fleet.per_host}
         try:
             self._fleet.provide(slot, self._ledger.tree)
             opened = slot.ask({**request, **self._ledger.request(with_answers=False)})
-        except BusyError:
-            self._fleet.give_back(slot, busy=True)
+        except BusyError as error:
+            self._fleet.give_back(slot, busy=str(error))
         except HostDiedError:
             self._fleet.give_back(slot)
+            return True
         except DivergedError as error:
             self._fleet.give_back(slot)
             self._diverged = error
@@ -96,6 +99,7 @@ class FleetWorkspace(CallingWorkspace):
         else:
             self._slot, self.root, self.copied = slot, opened["root"], opened["copied"]
             self._ledger.opened(self.root)
+        return False
 
     def _leave(self) -> None:
         slot, self._slot = self._slot, None

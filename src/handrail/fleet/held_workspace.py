@@ -1,16 +1,19 @@
 """Holds one workspace in a host: makes its calls once for each id, saves it, forks it, restores it."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from handrail.errors import HandrailError
 from handrail.fleet.call_gate import CallGate
 from handrail.fleet.call_record import CallRecord, request_digest
 from handrail.fleet.calling import dialect_by_name
 from handrail.fleet.fleet_errors import DivergedError, StaleEpochError, UnsavableError
 from handrail.kernel.fleet.node_directory import remove_tree
 from handrail.kernel.fleet.saved_state import TreeCopy, forked
+from handrail.model.fleet_limits import SNAPSHOT_BYTES, STATE_BYTES
 from handrail.replay import comparable, differences, replaced
 from handrail.runtime.session_memory import memory_of, recall
 from handrail.workspace import Workspace, default_session
@@ -88,16 +91,23 @@ class HeldWorkspace:
 
     # ── states ──
 
-    def save(self, place: str, *, wait: bool) -> Json:
+    @contextmanager
+    def save(self, place: str, *, wait: bool) -> Iterator[Json]:
         """Save the state into files, with the ids of the calls that it holds in addition to the state before.
 
-        Waits for running calls, or refuses while one runs. Raises UnsavableError if files alone do not hold the state.
+        The block takes the files; no call is made meanwhile. Waits for running calls, or refuses while one runs. Raises
+        UnsavableError if files alone do not hold the state, if they cannot be read, or if they are too large.
         """
+        most = SNAPSHOT_BYTES if wait else STATE_BYTES
         with self._gate.alone(wait=wait):
             self._expect_files_only()
-            saved = self._copy.save(place)
-            calls, self._unsaved = self._unsaved, []
-            return {**saved._asdict(), "calls": calls, "memory": memory_of(default_session(self.workspace))}
+            try:
+                saved = self._copy.save(place, most)
+            except (OSError, HandrailError) as error:
+                raise UnsavableError(f"the files of the workspace cannot be saved: {error}") from error
+            memory = memory_of(default_session(self.workspace))
+            yield {**saved._asdict(), "calls": self._unsaved, "memory": memory}
+            self._unsaved = []
 
     def recall(self, memory: Json) -> None:
         """Let the session remember what it remembered when the state was saved."""

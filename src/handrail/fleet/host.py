@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors import HandrailError
 from handrail.fleet.episode import EpisodeWorkspace, import_episode, run_episode
+from handrail.fleet.episode_output import divide, printing
 from handrail.fleet.fleet_errors import BusyError, FleetError, UnsavableError, to_json
 from handrail.fleet.held_workspace import HeldWorkspace
 from handrail.kernel.fleet import host_place, node_room, overlaid_tree, run_files
 from handrail.kernel.fleet.copied_tree import CopiedTree
-from handrail.kernel.fleet.frames import FrameSocket
+from handrail.kernel.fleet.frames import FrameSocket, MessageTooLong
 from handrail.kernel.fleet.overlaid_tree import OverlaidTree
 from handrail.kernel.fleet.saved_state import SavedState, TreeCopy
 from handrail.kernel.fleet.tree_cache import TreeCache
@@ -70,12 +71,14 @@ class Host:
         except Exception as error:  # noqa: BLE001  the fleet hears of every failure
             told = FleetError(f"{request['op']} failed in the host: {type(error).__name__}: {error}")
             answer = {"n": request["n"], "error": to_json(told)}
-        with suppress(OSError):  # the fleet is gone: `serve` ends this process
-            self._frames.send(answer)
+        try:
+            self.tell(answer)
+        except MessageTooLong as error:
+            self.tell({"n": request["n"], "error": to_json(FleetError(f"the answer cannot be sent: {error}"))})
 
     def tell(self, event: Json) -> None:
-        """Send an event to the fleet."""
-        with suppress(OSError):
+        """Send an event or an answer to the fleet. Raises MessageTooLong."""
+        with suppress(OSError):  # the fleet is gone: `serve` ends this process
             self._frames.send(event)
 
     def _close(self) -> None:
@@ -184,9 +187,9 @@ class Host:
 
     def saved(self, held: HeldWorkspace, *, wait: bool) -> Json:
         """Save a workspace, and return its state with the files as text."""
-        found = held.save(self._place.new_file(), wait=wait)
-        files = {name: self._place.take(found[name]) for name in ("pack", "about")}
-        return {**found, **{name: b64encode(data).decode() for name, data in files.items()}, "root": held.root}
+        with held.save(self._place.new_file(), wait=wait) as found:
+            files = {name: self._place.take(found[name]) for name in ("pack", "about")}
+            return {**found, **{name: b64encode(data).decode() for name, data in files.items()}, "root": held.root}
 
     def _saved_files(self, saved: Json) -> SavedState:
         place = self._place.new_file()
@@ -201,13 +204,17 @@ class Host:
         given = EpisodeWorkspace(held, dict(request.get("notes") or {}), services)
         started = time.monotonic()
         try:
-            value = run_episode(episode, given, request["task"])
+            with printing(partial(self._printed, held)):
+                value = run_episode(episode, given, request["task"])
             if given.diverged:
                 raise given.diverged
             return {"value": value, "calls": len(held.record), "seconds": time.monotonic() - started}
         finally:
             for each in (held, *services.forks):
                 self._drop(each)
+
+    def _printed(self, held: HeldWorkspace, text: str) -> None:
+        self.tell({"event": "printed", "workspace": held.name, "epoch": held.epoch, "text": text})
 
     def _drop(self, held: HeldWorkspace) -> None:
         with self._lock:
@@ -272,9 +279,12 @@ def _missing(tree: str) -> str:
 def main() -> None:
     """Run a host: the socket and the directory are the arguments."""
     raise_file_limit()
+    divide()
     place = host_place.HostPlace(sys.argv[2])
     copied = overlaid_tree.enter(place.trial())
-    Host(FrameSocket.inherited(int(sys.argv[1])), place, copied).serve()
+    frames = FrameSocket.inherited(int(sys.argv[1]))
+    place.leave_to_this_process(frames.forget)
+    Host(frames, place, copied).serve()
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ class _TaskRun:
         self.diverged: list[Any] = []
         self.began = 0.0
         self.host = ""
+        self.ends_at = 0.0
+        """When its host is ended, because the episode has not ended at its limit."""
 
 
 class EpisodeRuns:
@@ -71,15 +73,16 @@ class EpisodeRuns:
         episode: str | Episode,
         tree: str | None,
         retries: int,
+        seconds: float | None,
         on_event: Listener | None,
     ) -> None:
-        self._fleet, self._pool, self._tree, self._retries = fleet, pool, tree, retries
+        self._fleet, self._pool, self._tree, self._retries, self._seconds = fleet, pool, tree, retries, seconds
         self._episode, self._search_path = episode_name(episode)
         self._on_event: Listener = on_event or (lambda _: None)
         self._ended: queue.SimpleQueue[tuple[_TaskRun, HostSlot, Any, HandrailError | None]] = queue.SimpleQueue()
         self._again: deque[_TaskRun] = deque()
         self._waiting: dict[str, deque[_TaskRun]] = {}
-        self._running = 0
+        self._running: dict[_TaskRun, tuple[HostSlot, str]] = {}
 
     def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
         """Yield the result of each task as soon as the task ends."""
@@ -90,6 +93,7 @@ class EpisodeRuns:
             if not self._running and not self._waiting and not self._again and coming is None:
                 return
             yield from self._settled()
+            self._end_late_ones()
 
     def _read(self, coming: Iterator[Mapping[str, Any]] | None) -> Iterator[Mapping[str, Any]] | None:
         """Read tasks ahead; return the iterator, or None at its end."""
@@ -113,8 +117,9 @@ class EpisodeRuns:
             if slot is None:
                 return
             run = self._again.popleft() if self._again else self._pop(tree)
-            self._running += 1
-            threading.Thread(target=self._begin, args=(run, slot), name="handrail-begin", daemon=True).start()
+            name = self._fleet.new_name()
+            self._running[run] = slot, name
+            threading.Thread(target=self._begin, args=(run, slot, name), name="handrail-begin", daemon=True).start()
 
     def _next_tree(self) -> str:
         """Return the tree whose turn it is."""
@@ -128,8 +133,8 @@ class EpisodeRuns:
             self._waiting[tree] = runs
         return run
 
-    def _begin(self, run: _TaskRun, slot: "HostSlot") -> None:
-        name, epoch = self._fleet.new_name(), run.ledger.next_lease()
+    def _begin(self, run: _TaskRun, slot: "HostSlot", name: str) -> None:
+        epoch = run.ledger.next_lease()
         run.began, run.host = run.began or time.monotonic(), slot.link.name
         self._fleet.listen(name, partial(self._heard, run))
         self._on_event({"event": "began", "task": run.task, "host": slot.link.name, "epoch": epoch})
@@ -177,15 +182,32 @@ class EpisodeRuns:
         except queue.Empty:
             return
         for run, slot, value, error in ended:
-            self._running -= 1
-            self._pool.give_back(slot, busy=isinstance(error, BusyError))
+            del self._running[run]
+            self._pool.give_back(slot, busy=str(error) if isinstance(error, BusyError) else "")
             if (done := self._judge(run, value, error)) is not None:
                 yield done
+
+    def _end_late_ones(self) -> None:
+        """Close the workspaces of episodes over their limit, so that their calls fail; then end their hosts."""
+        if self._seconds is None:
+            return
+        now = time.monotonic()
+        for run, (slot, name) in [*self._running.items()]:
+            if not run.began or now < run.began + self._seconds:
+                continue
+            if not run.ends_at:
+                run.ends_at = now + fleet_limits.GRACE_SECONDS
+                request = {"op": "close", "workspace": name, "epoch": run.ledger.epoch}
+                slot.link.begin(request, lambda _value, _error: None)
+            elif now > run.ends_at and slot.alive:
+                self._pool.died(slot.link)
 
     def _judge(self, run: _TaskRun, value: Any, error: HandrailError | None) -> Done | None:
         """Return the end of a task, or None if it runs again."""
         if error is None:
             return self._done(run, value["value"], "", value["calls"])
+        if run.ends_at:
+            return self._done(run, None, f"the episode took longer than {self._seconds:g} seconds", run.ledger.calls)
         if isinstance(error, BusyError):
             self._again.append(run)
             return None

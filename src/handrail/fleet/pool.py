@@ -19,7 +19,7 @@ class HostSlot:
         self.link = link
         self.used = 0
         self.trees: set[str] = set()
-        self.busy_until = 0.0
+        self.busy_until, self.busy = 0.0, ""
         self.alive = True
         """False from the first sign that the host has ended, so that no workspace goes there any more."""
         self.providing = threading.Lock()
@@ -202,12 +202,18 @@ class HostPool:
         """Return how full a host is, in steps: within one step, the tree decides."""
         return slot.used * 4 // self.per_host
 
-    def give_back(self, slot: HostSlot, *, busy: bool = False) -> None:
+    def why_full(self) -> str:
+        """Return why hosts with free places opened no workspace a moment ago; empty if they did."""
+        since = time.monotonic() - fleet_limits.STATUS_SECONDS
+        with self.changed:
+            return next((slot.busy for slot in self.slots if slot.busy_until > since), "")
+
+    def give_back(self, slot: HostSlot, *, busy: str = "") -> None:
         """Free the place of a workspace; `busy` keeps the host from getting another one for a moment."""
         with self.changed:
             slot.used -= 1
             if busy:
-                slot.busy_until = time.monotonic() + fleet_limits.BUSY_SECONDS
+                slot.busy, slot.busy_until = busy, time.monotonic() + fleet_limits.BUSY_SECONDS
             self.changed.notify_all()
 
     def provide(self, slot: HostSlot, tree: str, pack: str) -> None:

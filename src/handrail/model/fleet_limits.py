@@ -4,6 +4,10 @@ from handrail.model.limits import GIB, MIB
 
 FRAME_BYTES = 256 * MIB
 """The longest message between a fleet and a host."""
+STATE_BYTES = 64 * MIB
+"""The most bytes that may differ from the tree in a state that is saved from time to time."""
+SNAPSHOT_BYTES = 160 * MIB
+"""The most bytes that may differ from the tree in a snapshot; packed, it must fit into a message."""
 TREE_CACHE_BYTES = 20 * GIB
 """The most bytes of unpacked trees that a node keeps; the trees that were not used for longest are deleted first."""
 TREE_FILES = 1_000_000
@@ -38,6 +42,10 @@ DEATHS = 10
 """A task is given up when so many hosts died under it."""
 CALL_BATCH = 1000
 """The most calls in one batch."""
+GRACE_SECONDS = 10.0
+"""How long an episode over its time limit may take to end, before its host is ended."""
+PRINTED_CHARS = 1_000_000
+"""The most characters of one episode's own output that its log keeps."""
 STATUS_SECONDS = 1.0
 """How often a run writes how far it is."""
 QUIET_SECONDS = 15.0

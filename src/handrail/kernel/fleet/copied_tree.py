@@ -8,8 +8,9 @@ import os
 import stat
 
 from handrail.kernel.fleet.node_directory import remove_tree
-from handrail.kernel.fleet.saved_state import SavedState, apply_state, is_of_other_kind, write_state
+from handrail.kernel.fleet.saved_state import SavedState, apply_state, expect_at_most, is_of_other_kind, write_state
 from handrail.kernel.fleet.tree_pack import walk
+from handrail.model.fleet_limits import TREE_BYTES
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,10 +33,11 @@ class CopiedTree:
         """Return another copy of the same tree, without any change."""
         return CopiedTree(self.tree, self._tree_path, root)
 
-    def save(self, place: str) -> SavedState:
-        """Write the state into two new files whose names begin with `place`."""
+    def save(self, place: str, most: int = TREE_BYTES) -> SavedState:
+        """Write the state into two new files whose names begin with `place`. Raises TreeError if it is larger."""
         now = dict(walk(self.root))
         changed = {name for name, found in now.items() if self._first.get(name) != _facts(found)}
+        expect_at_most(most, (now[name].st_size for name in changed))
         gone = {name for name in self._first if name not in now}
         replaced = changed & self._first.keys()
         gone |= {name for name in replaced if is_of_other_kind(self._tree_path, name, now[name])}

@@ -12,6 +12,10 @@ Json = dict[str, Any]
 _SIZE = 4
 
 
+class MessageTooLong(ValueError):  # noqa: N818  the caller words it
+    """Says that a message has more bytes than the other side takes."""
+
+
 class FrameSocket:
     """Holds one end of a connection between a fleet and a host."""
 
@@ -26,14 +30,14 @@ class FrameSocket:
         return cls(sock)
 
     def send(self, message: Json) -> None:
-        """Send one message. Raises OSError if the other side is gone, and ValueError for a message too long."""
+        """Send one message. Raises OSError if the other side is gone, and MessageTooLong."""
         self.send_text(json.dumps(message))
 
     def send_text(self, text: str) -> None:
         """Send one message that is JSON already."""
         data = text.encode("ascii")
         if len(data) > FRAME_BYTES:
-            raise ValueError(f"the message has more than {FRAME_BYTES} bytes")
+            raise MessageTooLong(f"the message has more than {FRAME_BYTES} bytes")
         with self._sending:
             self._sock.sendall(len(data).to_bytes(_SIZE, "big") + data)
 
@@ -59,6 +63,10 @@ class FrameSocket:
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+
+    def forget(self) -> None:
+        """Give up this process's handle, without an end of the connection: a forked process must not use it."""
+        self._sock.close()
 
     def close(self) -> None:
         """Close the connection; a thread that waits for a message gets the end."""

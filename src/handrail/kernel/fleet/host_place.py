@@ -2,9 +2,16 @@
 
 import itertools
 import os
+import signal
+from collections.abc import Callable
 from contextlib import suppress
 
 from handrail.kernel.fleet.node_directory import hold, private_directory, remove_tree
+
+
+def process_id() -> int:
+    """Return the number of this process."""
+    return os.getpid()
 
 
 class HostPlace:
@@ -43,9 +50,20 @@ class HostPlace:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(data)
 
+    def leave_to_this_process(self, forget: Callable[[], None]) -> None:
+        """Let processes that an episode forks have neither the lock nor the connection, which `forget` gives up."""
+
+        def begin() -> None:
+            os.close(self._lock)
+            forget()
+
+        os.register_at_fork(after_in_child=begin)
+
     def end_process(self) -> None:
-        """Remove the directory and end this process, whatever its threads do."""
+        """Remove the directory and end this process, whatever its threads do, and what its episodes have forked."""
         remove_tree(self.directory)
         with suppress(FileNotFoundError):
             os.unlink(self.directory + ".lock")
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
         os._exit(0)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 
 from handrail.kernel.fleet.frames import FrameSocket
 from handrail.kernel.fleet.node_directory import clear_host
@@ -49,8 +50,9 @@ class HostProcess:
         clear_host(self.directory)
 
     def _kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        """Kill the host and what its episodes have forked; a host leads a group of its own."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 def run_module(module: str, arguments: Sequence[str], *, without: tuple[str, ...]) -> int:

@@ -8,9 +8,10 @@ import stat
 from contextlib import suppress
 
 from handrail.kernel.fleet.node_directory import remove_tree
-from handrail.kernel.fleet.saved_state import SavedState, apply_state, is_of_other_kind, write_state
+from handrail.kernel.fleet.saved_state import SavedState, apply_state, expect_at_most, is_of_other_kind, write_state
 from handrail.kernel.layers.flatten import entries, is_whiteout
 from handrail.kernel.layers.overlay import enter_own_namespaces, mount_here, unmount
+from handrail.model.fleet_limits import TREE_BYTES
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -62,18 +63,20 @@ class OverlaidTree:
         """Return another overlay over the same tree, without any change."""
         return OverlaidTree(self.tree, self._tree_path, root)
 
-    def save(self, place: str) -> SavedState:
-        """Write the state into two new files whose names begin with `place`."""
-        deleted: list[str] = []
+    def save(self, place: str, most: int = TREE_BYTES) -> SavedState:
+        """Write the state into two new files whose names begin with `place`. Raises TreeError if it is larger."""
+        deleted, sizes = list[str](), list[int]()
         upper = os.open(self._upper, _DIRECTORY)
         try:
             for name, found, hides in entries(upper):
+                sizes.append(found.st_size)
                 below = os.path.lexists(os.path.join(self._tree_path, name))
                 replaced = stat.S_ISDIR(found.st_mode) or is_of_other_kind(self._tree_path, name, found)
                 if is_whiteout(found) or (below and hides and replaced):
                     deleted.append(name)
         finally:
             os.close(upper)
+        expect_at_most(most, sizes)
         return write_state(self.tree, self._upper, place, deleted)
 
     def restore(self, saved: SavedState) -> None:

@@ -2,15 +2,17 @@
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from handrail.kernel.host.state_dir import make_private, read_text, write_whole
 
 Json = dict[str, Any]
+_NAME_CHARS = 120
 
 
 def append_line(path: str, line: Mapping[str, Any], *, sync: bool = False) -> None:
@@ -30,6 +32,20 @@ def append_line(path: str, line: Mapping[str, Any], *, sync: bool = False) -> No
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def file_name(text: str) -> str:
+    """Return a name for a file that stands for a text: readable, safe anywhere, and different for different texts."""
+    from urllib.parse import quote  # noqa: PLC0415  runs only
+
+    data = text.encode(errors="surrogatepass")
+    name = quote(data, safe=" @#=+,")
+    return name if len(name) <= _NAME_CHARS else f"{name[:_NAME_CHARS]}%{hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def replace_lines(path: str, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a file of JSON lines whole."""
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in lines).encode(), sync=False)
 
 
 def read_lines(path: str) -> Iterator[Json]:

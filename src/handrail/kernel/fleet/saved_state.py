@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, Self
 
 from handrail.kernel.fleet.tree_pack import TreeError, content_id, pack, remove_entries, unpack
 from handrail.kernel.host.state_dir import read_text, write_text
+from handrail.model.fleet_limits import TREE_BYTES
 
 
 class SavedState(NamedTuple):
@@ -31,8 +32,8 @@ class TreeCopy(Protocol):
     def fresh(self, root: str) -> Self:
         """Return another place over the same tree, without any change."""
 
-    def save(self, place: str) -> SavedState:
-        """Write the state into two new files whose names begin with `place`."""
+    def save(self, place: str, most: int = TREE_BYTES) -> SavedState:
+        """Write the state into two new files whose names begin with `place`. Raises TreeError if it is larger."""
 
     def restore(self, saved: SavedState) -> None:
         """Turn this fresh place into a saved state. Raises TreeError if the files are not that state."""
@@ -55,6 +56,12 @@ def forked(parent: TreeCopy, root: str, place: str) -> TreeCopy:
         for path in (saved.pack, saved.about):
             os.unlink(path)
     return made
+
+
+def expect_at_most(most: int, sizes: Iterable[int]) -> None:
+    """Refuse a state that is too large, before any of it is packed. Raises TreeError."""
+    if sum(sizes) > most:
+        raise TreeError(f"the changes have more than {most} bytes")
 
 
 def write_state(

@@ -210,6 +210,8 @@ def _shown(line: dict[str, Any]) -> str:
         return one_line(f"{moment} {line['tool']} {line['params']} → {how}", _LOG_CHARS)
     if line["event"] == "began":
         return one_line(f"{moment} began on {line['host']}, epoch {line['epoch']}", _LOG_CHARS)
+    if line["event"] == "printed":
+        return "\n".join(one_line(f"{moment} | {each}", _LOG_CHARS) for each in line["text"].split("\n"))
     return one_line(f"{moment} {line['event']} {line.get('reason') or line.get('state', '')}", _LOG_CHARS)
 
 
