@@ -21,7 +21,7 @@ types: $(VENV)/ready
 
 tests: $(VENV)/ready
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not serial'
-	$(BIN)/python -m pytest -m serial
+	$(BIN)/python -m pytest -m serial $$(grep -rl --include='*.py' pytest.mark.serial tests)
 
 coverage: $(VENV)/ready
 	$(BIN)/python tests/support/run_coverage.py

@@ -32,14 +32,14 @@ HOSTILE = {
     "lying count": CATALOG + b"2 0 obj<</Type/Pages/Kids[]/Count 999999999>>endobj" + END,
     "nested": CATALOG + b"2 0 obj" + b"[" * 100_000 + b"]" * 100_000 + b"endobj" + END,
     "huge number": CATALOG + b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count " + b"9" * 100_000 + b">>endobj" + END,
-    "inflating": inflating(300 * MIB),
+    "inflating": b"",  # made by the test, because it takes a second
     "encrypted": CATALOG + b"\ntrailer<</Root 1 0 R/Encrypt<</Filter/Standard/V 9/R 9>>>>\nstartxref\n0\n%%EOF\n",
 }
 
 
-@pytest.mark.parametrize("data", HOSTILE.values(), ids=list(HOSTILE))
-def test_hostile_pdf_gets_clear_answer_within_limits(data: bytes, root: Path) -> None:
-    (root / "a.pdf").write_bytes(data)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_pdf_gets_clear_answer_within_limits(kind: str, root: Path) -> None:
+    (root / "a.pdf").write_bytes(HOSTILE[kind] or inflating(300 * MIB))
     limits = {"pdf_seconds": 10, "pdf_memory_bytes": 300 * MIB}
     with Workspace(str(root), limits=limits) as workspace:
         result = workspace.call("claude-code", "Read", {"file_path": str(root / "a.pdf"), "pages": "1"})

@@ -53,6 +53,14 @@ def test_nearest_path_without_time_still_names_spelling(root: Path) -> None:
     assert far is not None
 
 
+def test_nearest_path_is_not_looked_for_if_no_path_is_so_long(root: Path) -> None:
+    """Each end of the path was tried, in a time that grew with the square of its length: this call took hours."""
+    with Workspace(str(root)) as workspace:
+        error = workspace.call("claude-code", "Read", {"file_path": "a/" * 1_000_000 + "b"}).error
+    assert error is not None
+    assert error.code == "invalid_parameters"
+
+
 def test_nearest_path_in_directory_with_many_names_is_bounded(root: Path) -> None:
     for number in range(3000):
         (root / f"page-{number:05}.txt").touch()

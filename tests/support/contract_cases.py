@@ -5,6 +5,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ def without_ordinary_user(cases: list[Case]) -> list[Case]:
     return [case for case in cases if not case.options.get("ordinary_user")]
 
 
+@cache
 def read(path: Path) -> list[Case]:
+    """Return the cases of a contract; do not change them, because all tests share them."""
     cases: list[Case] = []
     tool, fence, kind, argument, body = "", "", "", "", list[str]()
     for number, line in enumerate(path.read_text().split("\n"), 1):

@@ -17,7 +17,7 @@ from handrail.model.faults import (
     OutsideRoot,
     PathFault,
 )
-from handrail.model.paths import quote, unquote
+from handrail.model.paths import PATH_BYTES, quote, unquote
 from handrail.ops.search.scope import FindRequest, Scope
 from handrail.runtime.search import permitted
 
@@ -36,7 +36,7 @@ def nearest_paths(services: "Services", fault: Fault, mount: str = "") -> list[s
 
     The paths are relative to the root. Those of the tree with a mount begin with its name.
     """
-    if not isinstance(fault, _MISTAKEN):
+    if not isinstance(fault, _MISTAKEN) or len(fault.path) > PATH_BYTES:
         return []
     kind = "directory" if isinstance(fault, DirectoryNotFound | AbsoluteDirectory) else "file"
     parts = plain_parts(fault.path, services)
