@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-page test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-page test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check contracts-layered soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -149,6 +149,9 @@ soak: $(VENV)/ready
 	HANDRAIL_MANY=2000 HANDRAIL_INTERLEAVINGS=500 $(BIN)/python -m pytest -m slow \
 		tests/kernel/test_endings.py tests/kernel/test_terminals.py
 	HANDRAIL_TEST_SECONDS=60 $(BIN)/python -m pytest -m slow tests/surfaces/test_mcp_http.py
+
+contracts-layered: $(VENV)/ready
+	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n auto tests/contracts/test_contracts_layered.py
 
 soak-fleet: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/fleet

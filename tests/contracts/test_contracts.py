@@ -3,18 +3,16 @@
 The commands are played in this process. A sample also runs in separate processes and must give the same bytes.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import contract_cases
 from support.command_line import Done, handrail, in_process
+from support.contract_play import Command, check_call, check_run, through_call, through_run
 from support.ordinary_user import as_ordinary_user
 
 from handrail import Workspace
@@ -22,8 +20,6 @@ from handrail import Workspace
 WRITTEN = contract_cases.read_all()
 CASES = contract_cases.without_ordinary_user(WRITTEN)
 IN_ANY_SESSION = [case for case in CASES if not case.options.get("one_session")]
-
-_Command = Callable[..., Done]
 
 
 @pytest.fixture
@@ -60,24 +56,13 @@ def _what_fails(case: contract_cases.Case, root: str) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_contract_holds_in_run(case: contract_cases.Case, case_root: Path) -> None:
-    out = _run(in_process, case, case_root)
-    answers = [json.loads(line) for line in out.stdout.split("\n")[:-1]]
-    assert [answer["id"] for answer in answers] == list(range(len(case.steps)))
-    for number, (step, answer) in enumerate(zip(case.steps, answers, strict=True), 1):
-        # All calls have run by now, so only the files of the last call can be checked.
-        seen = [each for each in step.expected if number == len(answers) or each.kind not in contract_cases.AFTERWARDS]
-        contract_cases.check(replace(step, expected=seen), answer, case_root)
+    check_run(through_run(in_process, case, case_root), case, case_root)
 
 
 @pytest.mark.parametrize("case", IN_ANY_SESSION, ids=str)
 def test_contract_holds_in_call(case: contract_cases.Case, case_root: Path) -> None:
     for step in case.steps:
-        out = _call(in_process, case, step, case_root)
-        answer: dict[str, Any] = json.loads(out.stdout)
-        contract_cases.check(step, answer, case_root)
-        timed_out = isinstance(answer["output"], dict) and answer["output"].get("timeout")
-        code = answer.get("error", {}).get("code", "timeout" if timed_out else "")
-        assert out.returncode == ({"approval_denied": 3, "timeout": 124}.get(code, 1) if code else 0)
+        check_call(through_call(in_process, case, step, case_root), step, case_root)
 
 
 def _sample(cases: list[contract_cases.Case]) -> list[contract_cases.Case]:
@@ -93,15 +78,15 @@ def _is_exact(step: contract_cases.Step) -> bool:
 
 @pytest.mark.parametrize("case", _sample(CASES), ids=str)
 def test_run_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
-    _assert_same_bytes(case, root, lambda handrail: [_run(handrail, case, root)])
+    _assert_same_bytes(case, root, lambda handrail: [through_run(handrail, case, root)])
 
 
 @pytest.mark.parametrize("case", _sample(IN_ANY_SESSION), ids=str)
 def test_call_separate_process_gives_same_bytes(case: contract_cases.Case, root: Path) -> None:
-    _assert_same_bytes(case, root, lambda handrail: [_call(handrail, case, step, root) for step in case.steps])
+    _assert_same_bytes(case, root, lambda handrail: [through_call(handrail, case, step, root) for step in case.steps])
 
 
-def _assert_same_bytes(case: contract_cases.Case, root: Path, play: Callable[[_Command], list[Done]]) -> None:
+def _assert_same_bytes(case: contract_cases.Case, root: Path, play: Callable[[Command], list[Done]]) -> None:
     """Play a case in a separate process and in this one, each time in the same new directory."""
     state = Path(os.environ["HANDRAIL_STATE_DIR"])
     found = []
@@ -116,25 +101,3 @@ def _assert_same_bytes(case: contract_cases.Case, root: Path, play: Callable[[_C
 
 def _timeless(answers: str) -> str:
     return re.sub(r'("execution_time_ms"): \d+(\.\d+)?', r"\1: 0", answers)
-
-
-def _run(command: _Command, case: contract_cases.Case, root: Path) -> Done:
-    requests = [
-        {"tool": step.tool, "params": contract_cases.params_of(step, root), "id": number}
-        for number, step in enumerate(case.steps)
-    ]
-    return command("run", *_flags(case, root), stdin="".join(json.dumps(request) + "\n" for request in requests))
-
-
-def _call(command: _Command, case: contract_cases.Case, step: contract_cases.Step, root: Path) -> Done:
-    params = json.dumps(contract_cases.params_of(step, root))
-    return command("call", step.tool, "-", "--json", *_flags(case, root), stdin=params)
-
-
-def _flags(case: contract_cases.Case, root: Path) -> list[str]:
-    flags = [
-        part
-        for key, value in case.settings.items()
-        for part in ([contract_cases.FLAGS[key]] if value is True else [contract_cases.FLAGS[key], value])
-    ]
-    return ["--dialect", case.dialect, "--root", str(root), *flags]

@@ -14,29 +14,13 @@ import anyio
 import pytest
 from mcp import Client
 from support import contract_cases
-from support.mcp_client import ERAS, envelope, in_memory, over_stdio, talk
+from support.contract_play import over_mcp
+from support.mcp_client import ERAS, in_memory, over_stdio, talk
 
 from handrail import Workspace
 
 CASES = contract_cases.without_ordinary_user(contract_cases.read_all())
 AT_ONCE, MOST = 4, 200
-
-
-def _is_text(params: dict[str, Any]) -> bool:
-    try:
-        json.dumps(params, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-async def _assert_case_holds(client: Client, case: contract_cases.Case, root: Path, named: dict[str, str]) -> None:
-    for step in case.steps:
-        params = contract_cases.params_of(step, root)
-        if not isinstance(params, dict) or not _is_text(params):
-            return  # MCP arguments must be an object, and the messages are UTF-8
-        result = await client.call_tool(step.tool, named | params)
-        contract_cases.check(step, envelope(result), root)
 
 
 def _runs_over_stdio(case: contract_cases.Case) -> bool:
@@ -55,7 +39,7 @@ IN_MEMORY = [
 def test_contract_holds_over_mcp_in_memory(case: contract_cases.Case, era: str, root: Path) -> None:
     contract_cases.build(case, root)
     with Workspace(str(root), **case.settings) as workspace:
-        talk(in_memory(workspace, dialect=case.dialect), lambda client: _assert_case_holds(client, case, root, {}), era)
+        talk(in_memory(workspace, dialect=case.dialect), lambda client: over_mcp(client, case, root), era)
 
 
 def _groups() -> Iterator[Any]:
@@ -93,7 +77,7 @@ def test_contracts_hold_over_mcp_stdio(cases: list[contract_cases.Case], era: st
         async def play(case: contract_cases.Case, name: str) -> None:
             async with limiter:
                 try:
-                    await _assert_case_holds(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
+                    await over_mcp(client, case, roots[name], {"workspace": name} if len(roots) > 1 else {})
                 except Exception as error:
                     failed[str(case)] = f"{error!r:.2000}"
 

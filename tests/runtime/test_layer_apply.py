@@ -1,6 +1,7 @@
 """Tests how the changes of a layer come into a root that other processes change meanwhile, and odd changes."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,17 @@ def test_apply_file_that_is_gone_in_root_is_a_conflict(tree: Path) -> None:
         (tree / "a.txt").unlink()
         assert conflicts(workspace) == ["a.txt"]
         assert not (tree / "a.txt").exists()
+
+
+def test_changes_and_snapshot_show_nothing_that_the_sandbox_made(tree: Path) -> None:
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    with opened(tree) as workspace, Workspace(tree, approve="auto") as plain:
+        snapshot = workspace.snapshot()
+        for each in (workspace, plain):
+            sh(each, "git status; true")
+        assert workspace.changes() == []
+        with Workspace.open(snapshot, approve="auto") as again:  # the root has the same content for a snapshot
+            assert again.changes() == []
 
 
 def test_discard_is_one_step_and_leaves_nothing(tree: Path) -> None:

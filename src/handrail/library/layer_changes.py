@@ -12,6 +12,7 @@ from handrail.kernel.layers.workspace_layer import WorkspaceLayer, walk_at
 from handrail.model.faults import ProtectedPath
 from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore
 from handrail.model.paths import quote
+from handrail.ops.git_names import OCCUPIED
 from handrail.ops.text.change_preview import change_diff
 from handrail.runtime.undo_plan import Plan, UndoConflict, UndoTree
 
@@ -82,8 +83,9 @@ def changed_paths(services: "Services") -> list[str]:
 
 def _mentioned(layer: WorkspaceLayer, upper: int, view: int, most: int) -> Iterator[str]:
     def enters(path: str, found: "os.stat_result") -> bool:
-        temporary = path.rpartition("/")[2].startswith(SPARE)
-        return not temporary and not (stat.S_ISDIR(found.st_mode) and is_placeholder(view, path))
+        name = path.rpartition("/")[2]
+        may_stand = stat.S_ISDIR(found.st_mode) or name in OCCUPIED
+        return not name.startswith(SPARE) and not (may_stand and is_placeholder(view, path))
 
     for path, _, hides in entries(upper, enters):
         yield path

@@ -10,6 +10,7 @@ from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.kernel.host.state_dir import read_text, write_whole
 from handrail.kernel.layers.flatten import entries
+from handrail.ops.git_names import OCCUPIED
 
 _CHUNK = 1 << 20
 
@@ -21,7 +22,8 @@ def content_id(root_fd: int, known_path: str) -> str:
     total = hashlib.sha256()
 
     def enters(path: str, found: os.stat_result) -> bool:
-        return not (stat.S_ISDIR(found.st_mode) and is_placeholder(root_fd, path))
+        may_stand = stat.S_ISDIR(found.st_mode) or path.rpartition("/")[2] in OCCUPIED
+        return not (may_stand and is_placeholder(root_fd, path))
 
     for path, found, _ in entries(root_fd, enters):
         kind, digest = _described(root_fd, path, found, known, seen)

@@ -17,9 +17,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from handrail.kernel.host.state_dir import layers_of, make_private, read_text, write_whole
+from handrail.kernel.host.state_dir import existing_directory, layers_of, make_private, read_text, write_whole
 from handrail.kernel.layers.flatten import flatten
 from handrail.kernel.layers.upper import Upper, clear, is_busy
 from handrail.model.limits import DAY
@@ -56,6 +56,11 @@ class LayerStore:
         found = os.lstat(self.path)
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise PermissionError(13, "it belongs to another user, or other users can reach it", self.path)
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Return the store of a directory. Raises NotADirectory, NotFound and OSError."""
+        return cls(os.path.realpath(existing_directory(path)))
 
     def place(self, name: str) -> str:
         """Return the directory of a layer."""
@@ -106,6 +111,14 @@ class LayerStore:
     def names(self) -> list[str]:
         """Return the names of all whole layers."""
         return sorted(name for name in os.listdir(os.path.join(self.path, _NAMED)) if self.record(name))
+
+    def is_open(self, name: str) -> bool:
+        """Return whether a process has a layer open."""
+        return is_busy(self.place(name))
+
+    def age(self, name: str) -> float:
+        """Return the seconds since a layer was made, forked or emptied."""
+        return time.time() - os.stat(os.path.join(self.place(name), _RECORD)).st_mtime
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -216,7 +229,7 @@ class LayerStore:
             except OSError:
                 doubtful = True
                 continue
-            abandoned = record is None or (record.forked and self._age(name) > _ABANDONED_SECONDS)
+            abandoned = record is None or (record.forked and self.age(name) > _ABANDONED_SECONDS)
             if abandoned and not is_busy(self.place(name)):
                 self._remove(name)
                 continue
@@ -224,6 +237,3 @@ class LayerStore:
         for name in [] if doubtful else os.listdir(os.path.join(self.path, _FROZEN)):
             if name not in needed:
                 clear(self.frozen(name))
-
-    def _age(self, name: str) -> float:
-        return time.time() - os.stat(os.path.join(self.place(name), _RECORD)).st_mtime

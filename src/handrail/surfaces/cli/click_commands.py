@@ -27,6 +27,7 @@ _COMMANDS = {
     "restore": "Restore a file to an earlier state.",
     "image": "Unpack container images, list them, and remove layers that are not used.",
     "try": "Run a command on a layer, show what it changed, and ask whether to keep that.",
+    "layer": "List the layers over a workspace; show, apply or discard what one of them changed.",
     "jobs": "List the jobs of live sessions.",
     "agent": "Work on a task with a model.",
     "page": "Serve a local page that shows what agents do and asks for approval.",
@@ -39,7 +40,7 @@ _COMMANDS = {
 }
 
 
-_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark", "try"), "undoing.")
+_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark", "try", "layer"), "undoing.")
 """The packages of commands that belong together."""
 _MODULES = {"try": "trial"}
 """The modules of commands whose names are words of Python."""

@@ -6,16 +6,15 @@ from typing import Any
 
 import click
 
-from handrail.errors import DeniedError, HandrailError
+from handrail.errors import HandrailError
 from handrail.library.layered_work import TEMPORARY
 from handrail.model.approval import Question, Verdict
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.light.opening import open_workspace
 from handrail.surfaces.cli.options import network_option, root_option, sandbox_option
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
-from handrail.workspace import Workspace
+from handrail.surfaces.cli.undoing.keeping import NOT_KEPT, keep
 
-NOT_KEPT = 3
 _SECONDS = 3600.0
 
 
@@ -42,33 +41,12 @@ def command(command: tuple[str, ...], root: str, seconds: float, **options: Any)
     with open_workspace(root, approver=approver, tell=hints.append, layered=layer, **options) as workspace:
         try:
             ran = workspace.exec(list(command), timeout=seconds)
+            sys.stdout.buffer.write(ran.stdout)
+            sys.stdout.flush()
+            sys.stderr.buffer.write(ran.stderr)
+            sys.stderr.flush()
+            kept = keep(workspace)
         except HandrailError as error:
             raise click.ClickException(str(error)) from None
-        sys.stdout.buffer.write(ran.stdout)
-        sys.stdout.flush()
-        sys.stderr.buffer.write(ran.stderr)
-        sys.stderr.flush()
-        kept = _keep(workspace)
     status = 124 if ran.timed_out else 128 + ran.signal if ran.signal else ran.exit_code or 0
     raise SystemExit(status if kept else NOT_KEPT)
-
-
-def _keep(workspace: Workspace) -> bool:
-    """Bring the changes into the root after a question. Returns False if they were not kept."""
-    changes = workspace.changes()
-    if not changes:
-        click.echo("handrail: nothing changed", err=True)
-        return True
-    try:
-        plan = workspace.apply(running="end")
-    except DeniedError:
-        click.echo(f"handrail: {len(changes)} change(s) not kept", err=True)
-        return False
-    except HandrailError as error:
-        raise click.ClickException(str(error)) from None
-    if plan.conflicts:
-        names = ", ".join(each.path for each in plan.conflicts)
-        click.echo(f"handrail: nothing kept: these files changed meanwhile: {names}", err=True)
-        return False
-    click.echo(f"handrail: {len(plan.changes)} change(s) kept; handrail undo takes them back", err=True)
-    return True
