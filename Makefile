@@ -89,7 +89,7 @@ test-typing: $(VENV)/ready
 
 test-clients: $(VENV)/ready
 	$(BIN)/python tests/clients/install.py
-	unshare -rn sh -c 'ip link set lo up && exec $(BIN)/python -m pytest tests/clients/real_clients.py'
+	unshare -rnpf --mount-proc --kill-child sh -c 'ip link set lo up && exec $(BIN)/python -m pytest tests/clients/real_clients.py'
 
 bundle: $(VENV)/ready
 	$(BIN)/python packaging/mcpb/bundle.py

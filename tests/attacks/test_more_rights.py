@@ -10,7 +10,9 @@ import pytest
 from support.loopback_server import Site, page
 
 from handrail import Question, ToolResult, Verdict, Workspace
+from handrail.kernel.process.jobs import Jobs
 from handrail.kernel.sandbox import find_bwrap
+from handrail.kernel.sandbox.view import visible_paths
 from handrail.model.rights import Rights
 from handrail.policy.rules import Rule
 
@@ -370,6 +372,38 @@ def test_place_that_a_job_exchanged_during_question_is_refused(root: Path, outsi
         result = run(workspace, f"ls {shown}/; echo planted > {shown}/planted", file_system={kind: [str(shown)]})
         assert result.error is not None
         assert result.error.code == "rights_not_granted"
+    assert shown.is_symlink()
+    assert list(other.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Jobs, "_refuse_moved"), (visible_paths, "within_reach")], ids=["check", "mount"]
+)
+def test_place_that_another_process_exchanged_after_check_is_refused(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, kind: str, owner: Any, step: str
+) -> None:
+    """Puts a link in the place of a granted directory after the last check, as a program outside the sandbox can."""
+    shown, other = outside / "shown", outside.parent / "other"
+    for place in (shown, other):
+        place.mkdir()
+        place.chmod(0o777)
+    checked = getattr(owner, step)
+
+    def exchange(*given: Any) -> Any:
+        found = checked(*given)
+        if not shown.is_symlink() and (step == "_refuse_moved" or (str(shown), str(shown)) in found):
+            shown.rename(outside / "old")
+            shown.symlink_to(other)
+        return found
+
+    monkeypatch.setattr(owner, step, exchange)
+    with opened(root) as workspace:
+        result = run(workspace, f"ls {shown}/; echo planted > {shown}/planted", file_system={kind: [str(shown)]})
+        assert result.error is not None
+        assert result.error.code == "rights_not_granted"
+        assert f"{kind} {shown}" in result.error.message
+        assert code(run(workspace, "true")) == 0
     assert shown.is_symlink()
     assert list(other.iterdir()) == []
 

@@ -20,6 +20,7 @@ from handrail.kernel.sandbox.view.image_root import IMAGE_PATH, ImageRoot, check
 from handrail.kernel.sandbox.view.image_tools import image_tools
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
 from handrail.kernel.sandbox.view.toolchains import Toolchains
+from handrail.model.job_faults import RightsNotGranted
 from handrail.model.limits import KIB, MIB
 from handrail.model.record import record
 
@@ -109,9 +110,12 @@ class _Handles:
 
     open: list[int] = field(default_factory=list)
 
-    def path(self, name: str) -> int:
-        """Open a path to mount it."""
-        return self.keep(os.open(name, os.O_PATH | os.O_CLOEXEC))
+    def path(self, name: str, right: str = "") -> int:
+        """Open a path to mount it. Raises RightsNotGranted if it is not the place of a right that a question showed."""
+        fd = self.keep(os.open(name, os.O_PATH | os.O_CLOEXEC))
+        if right and os.readlink(f"/proc/self/fd/{fd}") != right.partition(" ")[2]:
+            raise RightsNotGranted([right])
+        return fd
 
     def content(self, name: str) -> int:
         """Open a file to read it."""
@@ -158,7 +162,7 @@ def strict(view: WorkspaceView, program: str, occupied: OccupiedNames, alongside
     handles = _Handles()
     try:
         prepared = _strict(view, program, occupied, alongside, handles)
-    except OSError:
+    except (OSError, RightsNotGranted):
         handles.close()
         raise
     _enter_view(prepared.launch, view.settings)
@@ -228,9 +232,11 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
     """Return the mounts that make up the sandbox, with handles of what they show."""
     settings, root, home = view.settings, view.root, visible_paths.private_home(view.home)
     etc_directories, etc_files = visible_paths.etc_names(network=view.network)
+    rights = {right.partition(" ")[2]: right for right in settings.granted}
     readable = _readable(view, user, etc_directories)
     writable = visible_paths.within_reach(view.trusted(settings.writable), user.drop_to)
     hidden = _hidden(view, [root, *(path for path, _ in (*readable, *writable))])
+    writable += _held(view, hidden, writable)
     return bwrap_args.Mounts(
         root=root,
         root_fd=view.root_fd,
@@ -241,8 +247,8 @@ def _mounts(view: WorkspaceView, user: Identity, handles: _Handles, occupied: Oc
         environment=_variables(view, home),
         limits=settings.limits,
         system=visible_paths.system_directories(),
-        read_only=[(path, handles.path(real)) for path, real in readable],
-        writable=[(path, handles.path(real)) for path, real in [*writable, *_held(view, hidden, writable)]],
+        read_only=[(path, handles.path(real, rights.get(path, ""))) for path, real in readable],
+        writable=[(path, handles.path(real, rights.get(path, ""))) for path, real in writable],
         guards=[(f"{root}/{name}", fd, writable) for name, fd, writable in occupied.ordered()],
         hidden_files=[(path, handles.data(b"")) for path, is_directory in hidden.items() if not is_directory],
         hidden_directories=[path for path, is_directory in hidden.items() if is_directory],

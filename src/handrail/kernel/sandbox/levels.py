@@ -38,6 +38,8 @@ class SandboxSettings(NamedTuple):
     """Directories outside the workspace that commands may read."""
     writable: tuple[str, ...] = ()
     """Directories outside the workspace that commands may change."""
+    granted: tuple[str, ...] = ()
+    """The rights of one command beyond those of its session, as a question showed them; also in the lists here."""
     guarded: tuple[str, ...] = GUARDED
     """Paths below the root that commands can neither create, change nor replace."""
     hidden: tuple[str, ...] = ()
@@ -64,6 +66,7 @@ class SandboxSettings(NamedTuple):
             hosts=hosts,
             readable=(*self.readable, *rights.read),
             writable=(*self.writable, *rights.write),
+            granted=rights.words,
             guarded=tuple(name for name in self.guarded if name not in rights.guarded),
         )
 
