@@ -28,7 +28,8 @@ class HandrailError(Exception):
         """The action that would allow it, for the user and never for the model; empty if none would."""
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.suggestion}." if self.suggestion else self.message
+        stop = "" if self.message.endswith("?") else "."
+        return f"{self.message}{stop} {self.suggestion}." if self.suggestion else self.message
 
 
 class WorkspaceError(HandrailError):

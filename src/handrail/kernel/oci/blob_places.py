@@ -98,6 +98,8 @@ class ArchiveFile:
     def _listed(self, limits: Limits) -> dict[str, _Member]:
         if self._blob.read(0, 2) == b"\x1f\x8b":
             raise ImageError(f"{self.what} is compressed as a whole", "Decompress it first, with gunzip")
+        if self._blob.read(257, 5) != b"ustar":
+            raise refused(self.what, "it is not a tar archive")
         walk = _Walk(self._blob)
         most = limits._replace(oci_entries=limits.oci_archive_entries)
         members = {}

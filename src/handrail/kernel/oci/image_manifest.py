@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from handrail.errors import ImageError, did_you_mean
 from handrail.kernel.oci.blob_places import ArchiveFile, BlobPlace, LayoutDirectory, checked_digest
 from handrail.kernel.oci.blob_stream import Blob
 from handrail.kernel.oci.image_names import ImageName
@@ -17,7 +18,7 @@ REF_NAME = "org.opencontainers.image.ref.name"
 _NESTED = 3
 """The most indexes inside each other."""
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm"}
-_NAMES_SHOWN = 10
+_NAMES_SHOWN, _NAMES_COMPARED = 10, 1000
 
 
 class ImageConfig(NamedTuple):
@@ -87,9 +88,16 @@ class _Reader:
         found = [each for name, each in named if not tag or tag in (name, name.rpartition(":")[2])]
         if len(found) == 1:
             return found[0]
-        names = ", ".join(shown(name) for name, _ in named[:_NAMES_SHOWN] if name) or "none"
-        why = f"no image has the tag {shown(tag)}" if tag and not found else "it holds several images, or none"
-        raise refused(self._what, f"{why}; its tags are: {names}")
+        raise self._ambiguous("tag", tag, [name for name, _ in named if name], len(found))
+
+    def _ambiguous(self, word: str, given: str, names: list[str], found: int) -> ImageError:
+        """Return the error for a tag or name that none of the images has, or several."""
+        listed = ", ".join(map(shown, names[:_NAMES_SHOWN])) or "none"
+        if given and not found:
+            near = did_you_mean(given, [shown(name) for name in names[:_NAMES_COMPARED]])
+            return ImageError(f"{self._what} has no {word} {shown(given)}{near}", f"Its {word}s: {listed}")
+        many = f"{found} images" if found else "no image"
+        return ImageError(f"{self._what} holds {many}", f"Name one by its {word}: {listed}" if found else "")
 
     def _of_layout(self, entry: dict[str, Any], depth: int) -> Image:
         document = self._object(self._described(entry))
@@ -130,12 +138,10 @@ class _Reader:
     # archives of docker
 
     def _of_docker(self, images: list[Any], tag: str) -> Image:
-        known = [(self._object(each), self._object(each).get("RepoTags") or []) for each in images]
+        known = [(each, self._list(each.get("RepoTags") or [], "RepoTags")) for each in map(self._object, images)]
         found = [each for each, names in known if not tag or tag in names or f"{tag}:latest" in names]
         if len(found) != 1:
-            names = ", ".join(shown(str(name)) for _, names in known for name in names[:_NAMES_SHOWN]) or "none"
-            why = f"no image has the name {shown(tag)}" if tag and not found else "it holds several images, or none"
-            raise refused(self._what, f"{why}; its names are: {names}")
+            raise self._ambiguous("name", tag, [str(name) for _, names in known for name in names], len(found))
         config, layers = found[0].get("Config"), self._list(found[0].get("Layers"), "manifest.json")
         data = self._member(config).whole(self._limits.oci_document_bytes, f"{self._what}: {shown(str(config))}")
         blobs = [(self._member(name), _digest_in(name)) for name in layers]

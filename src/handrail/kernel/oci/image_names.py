@@ -2,12 +2,19 @@
 
 import os
 import re
+import shutil
 from typing import Literal, NamedTuple
 
 from handrail.errors import ImageError, did_you_mean
 
 KINDS = ("oci", "docker-archive")
 _TAG = re.compile(r"[A-Za-z0-9_][\w.-]{0,127}", re.ASCII)
+_REFERENCE = re.compile(
+    r"(?:docker://)?(?P<whole>(?:[a-z0-9][a-z0-9.-]*(?::[0-9]+)?/)?(?:[a-z0-9._-]+/)*"
+    r"(?P<name>[a-z0-9][a-z0-9._-]*)(?P<tag>:[\w.-]+)?(?:@sha256:[0-9a-f]{64})?)",
+    re.ASCII,
+)
+"""The name of an image in a registry, as docker and podman take it."""
 
 
 class ImageName(NamedTuple):
@@ -29,8 +36,9 @@ def image_name(text: str) -> ImageName:
     for end in ends:
         path = os.path.expanduser(rest[:end])
         if path and os.path.exists(path):
+            _refuse_other_kind(kind, path)
             return ImageName(kind, os.path.abspath(path), rest[end + 1 :])
-    raise ImageError(f"there is no image at {rest}", "Pull one with skopeo or podman (docs/images.md)")
+    raise ImageError(f"there is no image at {rest}{_near(rest)}", "Pull one with skopeo or podman (docs/images.md)")
 
 
 def new_image_name(text: str) -> ImageName:
@@ -45,8 +53,46 @@ def new_image_name(text: str) -> ImageName:
 
 
 def _split(text: str) -> tuple[Literal["oci", "docker-archive"], str]:
-    kind, colon, rest = text.partition(":")
-    if not colon or not rest or "\0" in text or kind not in KINDS:
-        near = did_you_mean(kind, KINDS) if colon else ""
-        raise ImageError(f"{text!r} is not an image{near}", "Write oci:PATH[:TAG] or docker-archive:PATH")
+    kind, _, rest = text.partition(":")
+    if not rest or "\0" in text or kind not in KINDS:
+        raise _no_image(text)
     return "oci" if kind == "oci" else "docker-archive", rest
+
+
+# what a user may have meant
+
+
+def _no_image(text: str) -> ImageError:
+    """Return the error for a text that begins like no name of an image."""
+    kind, colon, rest = text.partition(":")
+    near = did_you_mean(kind, KINDS) if colon and rest[:2] != "//" else ""
+    where = os.path.expanduser(text)
+    if "\0" not in text and os.path.exists(where):
+        right = "oci" if os.path.isdir(where) else "docker-archive"
+        return ImageError(f"{text!r} says not which kind of image it is", f"Write {right}:{text}")
+    reference = _REFERENCE.fullmatch(text)
+    if reference is None or near:
+        return ImageError(f"{text!r} is not an image{near}", "Write oci:PATH[:TAG] or docker-archive:PATH")
+    name, tag = reference["name"], reference["tag"] or ":latest"
+    line = f"skopeo copy docker://{reference['whole']} oci:images/{name}{tag}"
+    missing = "" if shutil.which("skopeo") else ", after you installed skopeo"
+    return ImageError(f"Handrail does not pull images, and {text!r} is on no disk", f"Pull it with: {line}{missing}")
+
+
+def _refuse_other_kind(kind: str, path: str) -> None:
+    if kind == "oci" and os.path.isfile(path):
+        raise ImageError(f"{path} is a file, and no OCI layout", f"Write docker-archive:{path}")
+    if kind == "docker-archive" and os.path.isdir(path):
+        raise ImageError(f"{path} is a directory, and no archive", f"Write oci:{path}")
+
+
+def _near(path: str) -> str:
+    """Return `; did you mean PATH?` if a name beside the first part of a path that does not exist is near to it."""
+    above = os.path.expanduser(path).partition(":")[0]
+    while above and not os.path.exists(os.path.dirname(above) or "."):
+        above = os.path.dirname(above)
+    parent, name = os.path.split(above)
+    try:
+        return did_you_mean(above, [os.path.join(parent, each) for each in os.listdir(parent or ".")]) if name else ""
+    except OSError:
+        return ""
