@@ -19,6 +19,7 @@ MODULES = (
     "approvals",
     "agent_loop",
     "layers",
+    "images",
     "race.alone",
 )
 

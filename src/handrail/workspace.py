@@ -182,7 +182,7 @@ class Workspace(RawAccess, ImageWork):
             if image is not None:
                 refuse_unconfined(self.settings, self.warnings)
             own_files = (config_home(), state_home(), *([self.settings.log] if self.settings.log else []))
-            own = inside(boundary.root, *own_files)
+            own = () if image is not None else inside(boundary.root, *own_files)
             if layered and image is None:
                 layer = open_layer(boundary, layered, asked.limits, self.warnings)
             self._serve(boundary if layer is None else layer.boundary, own, own_files, layer)
@@ -288,6 +288,8 @@ class Workspace(RawAccess, ImageWork):
 
     def agent_reads(self, path: str) -> bool:
         """Say whether tools or commands can read a file, so that it cannot keep a secret from the agent."""
+        if self._place is not None:
+            return False  # they see no file of the host
         own = inside(self.root, config_home(), state_home())
         here = [name for name in inside(self.root, path) if not any(name.startswith(f"{each}/") for each in own)]
         listed = (*self.settings.readable, *self.settings.writable)

@@ -166,6 +166,15 @@ def archive_of(**changes: object) -> Make:
     return make
 
 
+def settings(**values: object) -> Make:
+    return lambda place, outside: layout(place, layer(entry("file", b"good")), settings=values)
+
+
+def text_as_archive(place: Path, _: Path) -> str:
+    place.write_text("x" * 2000)
+    return f"docker-archive:{place}"
+
+
 def nested_indexes(place: Path, _: Path) -> str:
     name = layout(place, layer(entry("file", b"")))
     for _level in range(6):
@@ -278,6 +287,12 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "an index of nothing": (index_says("null"), "missing in its documents"),
     "an index that is too large": (index_says(" " * (5 * MIB)), "the most are"),
     "an index without end": (nested_indexes, "nested too deeply"),
+    "a variable without a name": (settings(Env=["=A=b"]), "not NAME=value"),
+    "a variable that is a number": (settings(Env=[5]), "not a text"),
+    "a variable that is no Unicode": (settings(Env=["A=\ud800"]), "not a text"),
+    "variables in an object": (settings(Env={"A": "b"}), "no list"),
+    "a working directory with a NUL": (settings(WorkingDir="/a\0b"), "not a text"),
+    "a user that is a number": (settings(User=5), "not a text"),
     "layers that are no list": (manifest_of(layers={}), "no list"),
     "more layers than digests": (manifest_of(layers=[]), "0 layers, and digests for 1"),
     "a configuration of nothing": (manifest_of(config=None), "missing in its documents"),
@@ -290,6 +305,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "an archive that names outside": (archive_of(Layers=["../../../../etc/passwd"]), "is missing"),
     "an archive whose configuration is outside": (archive_of(Config="/etc/passwd"), "is missing"),
     "an archive of odd values": (archive_of(Layers=[["x"]], RepoTags=None), "is missing"),
+    "an archive with a number for names": (archive_of(RepoTags=5), "no list"),
+    "an archive that is no archive": (text_as_archive, "not a tar archive"),
     "an archive whose layer is a directory": (archive_of(Layers=["."]), "is missing"),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import environments
@@ -38,14 +39,18 @@ def outside(tmp_path: Path) -> Path:
     return place
 
 
-def busybox_with(place: Path, image: str, *entries: Entry, without: str = "") -> str:
+SETTINGS = {"Env": ["PATH=/bin"], "WorkingDir": "/testbed"}
+
+
+def busybox_with(
+    place: Path, image: str, *entries: Entry, without: str = "", settings: dict[str, Any] = SETTINGS
+) -> str:
     """Return an image of busybox with one more layer, whose links take the place of what is below."""
     below = Path(image.split(":")[1]).parent / "files" / "bin" / "busybox"
     tops = [directory(name) for name in ("etc", "testbed", "root") if name != without]
     first = layer(
         *tops, directory("bin"), entry("bin/busybox", below.read_bytes(), mode=0o755), symlink("bin/sh", "busybox")
     )
-    settings = {"Env": ["PATH=/bin"], "WorkingDir": "/testbed"}
     return layout(place / "attack", first, layer(*entries), settings=settings, pack=bytes)
 
 
@@ -194,10 +199,35 @@ def test_image_without_sandbox_is_refused(image: str) -> None:
         Workspace(image=image, sandbox="off")
 
 
-@pytest.mark.parametrize("workdir", ["testbed", "/a/../../etc", "/proc/self", "/tmp/x", "/dev"])
-def test_image_with_wrong_working_directory_is_refused(workdir: str, image: str) -> None:
-    with pytest.raises(ImageError, match="working directory"):
+@pytest.mark.parametrize(
+    ("workdir", "why"),
+    [
+        ("testbed", "no absolute path"),
+        ("/a/../../etc", "no absolute path"),
+        ("/proc/self", "private to each sandbox"),
+        ("//./tmp/x", "private to each sandbox"),
+        ("/dev", "private to each sandbox"),
+        ("/" + "a" * 300, "too long"),
+        ("/a" * 3000, "too long"),
+        ("/tmp/\x1b[31m\ud800\n", "private to each sandbox"),
+    ],
+)
+def test_image_with_wrong_working_directory_is_refused(workdir: str, why: str, image: str) -> None:
+    with pytest.raises(ImageError, match=f"the working directory .*{why}") as error:
         Workspace(image=image, workdir=workdir)
+    assert str(error.value).isprintable()
+
+
+def test_odd_variables_of_image_reach_commands_only(image: str, tmp_path: Path) -> None:
+    odd = ["LD_PRELOAD=/evil.so", "PYTHONHOME=/evil", "BASH_ENV=/evil", "A=x\ny", "B B=1", "$(id)=2", "IFS=x", "PATH="]
+    busybox = busybox_with(tmp_path, image, directory("work"), settings={"Env": odd})
+    with Workspace(image=busybox, approve="auto", workdir="/work") as workspace:
+        assert sorted(
+            set(workspace.exec(["/bin/busybox", "env", "-0"]).stdout.decode().split("\0")) & {*odd}
+        ) == sorted(odd)
+        assert run(workspace, "echo $A").text.count("x")
+        assert workspace.call("claude", "bash", {"command": "echo one; cd /"}).text.startswith("one")
+        assert workspace.call("claude", "bash", {"command": "echo $PWD"}).text.startswith("/")
 
 
 AS_USER = """

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -244,8 +245,12 @@ def test_image_name_finds_path_and_tag(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("debian:12", "not an image"),
-        ("ocl:/x", "did you mean oci"),
+        ("images", "does not pull images.*skopeo copy docker://images oci:images/images:latest"),
+        ("docker://debian:12", "skopeo copy docker://debian:12 oci:images/debian:12"),
+        ("quay.io:443/a/b:v1", "skopeo copy docker://quay.io:443/a/b:v1 oci:images/b:v1"),
+        ("ocl:/x", r"did you mean oci\? Write"),
+        ("Not An Image", "not an image"),
+        ("", "not an image"),
         ("oci:", "not an image"),
         ("oci:/nowhere", "no image at"),
     ],
@@ -263,10 +268,30 @@ def test_new_image_name_needs_tag(tmp_path: Path) -> None:
 
 
 def test_image_tag_unknown_lists_tags(tmp_path: Path) -> None:
-    layout(tmp_path / "i", SMALL, tag="v1")
-    why = r"no image has the tag v2; its tags are: v1"
-    with pytest.raises(ImageError, match=why), unpacked(f"oci:{tmp_path}/i:v2"):
+    layout(tmp_path / "i", SMALL, tag="stable")
+    why = r"has no tag stabel; did you mean stable\? Its tags: stable\."
+    with pytest.raises(ImageError, match=why), unpacked(f"oci:{tmp_path}/i:stabel"):
         pass
+    docker_archive(tmp_path / "a.tar", SMALL, name="made:latest")
+    why = r"has no name made:latet; did you mean made:latest\? Its names: made:latest\."
+    with pytest.raises(ImageError, match=why), unpacked(f"docker-archive:{tmp_path}/a.tar:made:latet"):
+        pass
+
+
+def test_image_name_near_to_one_on_disk_is_suggested(tmp_path: Path) -> None:
+    place = tmp_path / "images" / "debian"
+    layout(place, SMALL)
+    for wrong in (f"{tmp_path}/images/debain", f"{tmp_path}/images/debain:v1", f"{tmp_path}/image/debian"):
+        with pytest.raises(ImageError, match=f"no image at {wrong}; did you mean {tmp_path}/images"):
+            image_name(f"oci:{wrong}")
+    for wrong, right in (
+        (str(place), f"oci:{place}"),
+        (f"{place}/index.json", f"docker-archive:{place}/index.json"),
+        (f"docker-archive:{place}", f"oci:{place}"),
+        (f"oci:{place}/index.json", f"docker-archive:{place}/index.json"),
+    ):
+        with pytest.raises(ImageError, match=re.escape(f"Write {right}.")):
+            image_name(wrong)
 
 
 # ── the cache ──

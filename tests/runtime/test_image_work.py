@@ -65,6 +65,42 @@ def test_image_shell_remembers_and_terminal_runs_without_bash(image: str) -> Non
         assert "job" in job.text
 
 
+def test_image_whole_as_workspace_shows_one_tree_to_all_tools(image: str) -> None:
+    with Workspace(image=image, workdir="/", approve="auto") as workspace:
+        assert workspace.root == "/"
+        assert sh(workspace, "pwd; echo made > /tmp/by-command; echo needle > /opt/f") == "/\n"
+        assert "made" in workspace.call("gemini-3", "read_file", {"file_path": "/tmp/by-command"}).text
+        assert workspace.call("claude-code", "Write", {"file_path": "/tmp/by-tool", "content": "tool\n"}).success
+        assert workspace.call("claude", "bash", {"command": "cat /tmp/by-tool; cd /opt"}).text == "tool"
+        assert workspace.call("claude-code", "Bash", {"command": "cd /etc; pwd"}).text == "/etc"
+        for dialect, tool, params in (
+            ("gemini", "glob", {"pattern": "opt/*"}),
+            ("gemini-3", "glob", {"pattern": "/opt/*"}),
+            ("claude-code", "Glob", {"pattern": "opt/*"}),
+            ("claude-code", "Grep", {"pattern": "needle", "path": "/opt"}),
+            ("claude-agent", "glob", {"pattern": "opt/*"}),
+            ("claude-agent", "grep", {"pattern": "needle", "path": "/opt"}),
+        ):
+            found = workspace.call(dialect, tool, params).text
+            assert "/opt/f" in found, (dialect, tool)
+            assert "//" not in found, (dialect, tool)
+        assert [each.path for each in workspace.changes()] == ["opt/f", "tmp/by-command", "tmp/by-tool"]
+
+
+def test_image_changes_of_fork_are_those_since_image(image: str) -> None:
+    with Workspace(image=image, workdir="/etc", approve="auto") as workspace:
+        sh(workspace, "echo one > one; echo 1 > kept")
+        with workspace.fork(1, running="end")[0] as fork:
+            sh(fork, "rm one; echo two > two")
+            assert [(each.path, each.kind) for each in fork.changes()] == [("kept", "created"), ("two", "created")]
+
+
+def test_image_changes_name_files_of_directory_that_was_replaced(image: str) -> None:
+    with Workspace(image=image, workdir="/", approve="auto") as workspace:
+        assert sh(workspace, "rm -r /bin; mkdir /bin") == ""
+        assert {"bin/sh", "bin/busybox"} <= {each.path for each in workspace.changes() if each.kind == "deleted"}
+
+
 def test_image_changes_are_forgotten_unless_layer_is_named(image: str) -> None:
     for layered, kept in ((False, False), ("mine", True)):
         for seen in (False, kept):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail.kernel.layers.overlay import refusal
-from support.oci_images import directory, entry, layer, layout, symlink
+from support.oci_images import Entry, directory, entry, layer, layout, symlink
 
 # fmt: off
 DEBIAN = (
@@ -61,13 +61,18 @@ def _of_packages(place: Path, names: tuple[str, ...], *more: bytes) -> None:
 
 
 def _busybox(place: Path) -> None:
+    layout(place / "layout", layer(*busybox_entries(place)), settings=SETTINGS)
+
+
+def busybox_entries(place: Path) -> list[Entry]:
+    """Return the entries of an image with busybox alone; its package and its files go into a directory."""
+    place.mkdir(exist_ok=True)
     [package] = _downloaded(place, ("busybox-static",))
     subprocess.run(["dpkg-deb", "-x", package, place / "files"], check=True, timeout=60)
     program = place / "files" / "bin" / "busybox"
     names = subprocess.run([program, "--list"], check=True, capture_output=True, text=True).stdout.split()
     links = [symlink(f"bin/{name}", "busybox") for name in names if name != "busybox"]
-    made = layer(*_TOP, directory("bin"), entry("bin/busybox", program.read_bytes(), mode=0o755), *links)
-    layout(place / "layout", made, settings=SETTINGS)
+    return [*_TOP, directory("bin"), entry("bin/busybox", program.read_bytes(), mode=0o755), *links]
 
 
 def _downloaded(place: Path, names: tuple[str, ...]) -> list[Path]:

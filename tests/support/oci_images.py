@@ -11,6 +11,7 @@ from typing import Any
 
 Entry = tuple[tarfile.TarInfo, bytes]
 REF_NAME = "org.opencontainers.image.ref.name"
+_PACKED = {b"\x1f\x8b": "+gzip", b"\x28\xb5": "+zstd"}
 _TIME = 1_700_000_000
 
 
@@ -64,11 +65,12 @@ def layout(
     blobs = path / "blobs" / "sha256"
     blobs.mkdir(parents=True, exist_ok=True)
 
-    def stored(data: bytes) -> dict[str, Any]:
+    def stored(data: bytes, kind: str) -> dict[str, Any]:
         (blobs / digest(data).removeprefix("sha256:")).write_bytes(data)
-        return {"digest": digest(data), "size": len(data)}
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": digest(data), "size": len(data)}
 
-    described = [stored(pack(each)) for each in layers]
+    packed = [pack(each) for each in layers]
+    described = [stored(each, f"layer.v1.tar{_PACKED.get(each[:2], '')}") for each in packed]
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -76,10 +78,14 @@ def layout(
         "rootfs": {"type": "layers", "diff_ids": [*(map(digest, layers) if diff_ids is None else diff_ids)]},
         "history": [{"created_by": "test"} for _ in layers],
     }
-    manifest = {"schemaVersion": 2, "config": stored(json.dumps(config).encode()), "layers": described}
+    manifest = {
+        "schemaVersion": 2,
+        "config": stored(json.dumps(config).encode(), "config.v1+json"),
+        "layers": described,
+    }
     index = {
         "schemaVersion": 2,
-        "manifests": [stored(json.dumps(manifest).encode()) | {"annotations": {REF_NAME: tag}}],
+        "manifests": [stored(json.dumps(manifest).encode(), "manifest.v1+json") | {"annotations": {REF_NAME: tag}}],
     }
     (path / "index.json").write_text(json.dumps(index))
     (path / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')

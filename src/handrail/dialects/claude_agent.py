@@ -262,7 +262,7 @@ def glob(p: AgentGlob, c: Call) -> str:
     found = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.claude_agent_files))
     if found.total > len(found.files):
         c.warnings.append(FilesLeftOut(len(found.files), found.total))
-    stem = f"{c.root}/{c.files.stem(base)}"
+    stem = c.stem + c.files.stem(base)
     return "\n".join(quote(stem + name) for name in found.files) or "no matches"
 
 
@@ -277,7 +277,7 @@ def grep(p: AgentGrep, c: Call) -> str:
     room = c.limits.claude_agent_grep_bytes
     directory, only = c.finder.within(p.path or ".")
     request = SearchRequest(p.pattern, limit=room // _SHORTEST_MATCH, scope=Scope(only, anywhere=False))
-    result, stem = c.finder.search(directory, request), f"{c.root}/{c.files.stem(directory)}"
+    result, stem = c.finder.search(directory, request), c.stem + c.files.stem(directory)
     lines = [f"{quote(stem + match.path)}:{match.line}:{match.content}" for match in result.matches]
     kept = that_fit(lines, room)
     cut = [] if len(kept) == len(lines) and not result.truncated else [f"[output truncated at {room} bytes]"]

@@ -376,13 +376,13 @@ class GeminiGlob(GeminiParams):
 def glob(p: GeminiGlob, c: Call) -> str:
     """Finds files matching specific glob patterns, returning absolute paths sorted by modification time."""
     base, pattern = p.path or ".", p.pattern
-    where = f"{c.root}/{c.files.stem(base)}".rstrip("/")
+    where = f"{c.stem}{c.files.stem(base)}".rstrip("/") or "/"
     if (inside := c.finder.relative_glob(pattern)) is not None:
         c.files.listing(base)  # raises a PathFault if the path is no directory
         base, pattern = ".", inside
     scope = Scope((pattern,), anywhere=False, fold_case=not p.case_sensitive)
     result = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.gemini_files))
-    stem = f"{c.root}/{c.files.stem(base)}"
+    stem = c.stem + c.files.stem(base)
     if not result.files:
         return f'No files found matching pattern "{p.pattern}" within {where}.'
     found = f'Found {result.total} file(s) matching "{p.pattern}" within {where}'

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from handrail.errors import ImageError, WorkspaceError
 from handrail.library.layered_work import LAYER_NAME, ImagePlace, LayeredWork, Running
+from handrail.model.paths import NAME_BYTES, PATH_BYTES
 
 if TYPE_CHECKING:
     from handrail.kernel.fs.boundary import FsBoundary
@@ -70,7 +71,7 @@ def open_image_layer(
         raise ImageError(f"this machine cannot use images: {why}", "`handrail doctor` says what is missing")
     found = image_name(place.image)
     image = held.enter_context(open_image(found, limits))
-    workdir = _absolute(place.workdir or image.config.workdir)
+    workdir = _absolute(place.workdir or image.config.workdir, limits)
     cache = LayerCache(limits)
     cached = held.enter_context(cache.layers(image))
     boundary = FsBoundary(cache.path)
@@ -85,11 +86,19 @@ def open_image_layer(
         raise ImageError(f"cannot open {place.image}: {error.strerror or error}") from None
 
 
-def _absolute(workdir: str) -> str:
-    """Return the working directory in one form. Raises ImageError if it is not an absolute path."""
+def _absolute(workdir: str, limits: "Limits") -> str:
+    """Return the working directory in one form. Raises ImageError if it is not an absolute path, or too long."""
+    from handrail.kernel.oci.refusal import shown  # noqa: PLC0415  for images only
+
     parts = [part for part in workdir.split("/") if part not in ("", ".")]
+    sizes = [len(part.encode(errors="surrogatepass")) for part in parts]
+    why = ""
     if not workdir.startswith("/") or ".." in parts or "\0" in workdir:
-        raise ImageError(f"the working directory {workdir!r} is no absolute path", "Name one with workdir")
-    if parts[:1] in (["proc"], ["dev"], ["tmp"]):
-        raise ImageError(f"the working directory {workdir} is private to each sandbox", "Name another one with workdir")
+        why = "is no absolute path"
+    elif len(parts) > limits.oci_depth or max(sizes, default=0) > NAME_BYTES or sum(sizes) > PATH_BYTES // 2:
+        why = "is too long"
+    elif parts[:1] in (["proc"], ["dev"], ["tmp"]):
+        why = "is private to each sandbox"
+    if why:
+        raise ImageError(f"the working directory {shown(workdir)} {why}", "Name another one with workdir")
     return "/" + "/".join(parts)

@@ -88,9 +88,10 @@ def _mentioned(layer: WorkspaceLayer, upper: int, view: int, most: int) -> Itera
         return not name.startswith(SPARE) and not (may_stand and is_placeholder(view, path))
 
     for path, _, hides in entries(upper, enters):
-        yield path
+        if path not in layer.own:
+            yield path
         if hides:
-            yield from walk_at(layer.root_fd, path, most, ())
+            yield from walk_at(layer.root_view(), path, most, ())
 
 
 def _node(reader: "Reader", path: str) -> Node | None:

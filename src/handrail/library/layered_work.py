@@ -84,7 +84,7 @@ class LayeredWork:
 
         place, layer = self._layer().store.root, self._services.layer
         if layer is not None and layer.image is not None:
-            place = f"/proc/self/fd/{layer.below()}"
+            place = f"/proc/self/fd/{layer.root_view()}"
         with _errors():
             boundary = FsBoundary(place)
             try:

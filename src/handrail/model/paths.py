@@ -91,11 +91,16 @@ def is_absolute(text: str, *, windows: bool = False) -> bool:
     return name.startswith("/") or bool(windows and _WINDOWS_ABSOLUTE.match(name))
 
 
+def stem_of(root: str) -> str:
+    """Return how the absolute paths inside a root begin: its own path and one slash."""
+    return f"{root.rstrip('/')}/"
+
+
 def relative_to_root(text: str, roots: tuple[str, ...]) -> str | None:
     """Return the part of an absolute path or glob behind the root and its slash; None if it has no such part."""
     for root in roots:
-        if text.startswith(root.rstrip("/") + "/"):
-            return text[len(root.rstrip("/")) :].lstrip("/")
+        if text.startswith(stem_of(root)):
+            return text[len(stem_of(root)) :].lstrip("/")
     return None
 
 

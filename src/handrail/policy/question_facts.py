@@ -5,6 +5,7 @@ from typing import Any
 from handrail.model.approval import Keep, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.limits import Limits
+from handrail.model.paths import stem_of
 from handrail.model.rights import Rights
 from handrail.ops.text.change_preview import change_diff
 from handrail.policy.policy import rule_to_keep
@@ -32,7 +33,7 @@ def question_facts(question: Question, limits: Limits) -> dict[str, Any]:
 
 def question_diff(question: Question) -> str:
     """Return the finished changes of a question as one diff, with names relative to the root."""
-    changes = (change._replace(path=change.path.removeprefix(f"{question.root}/")) for change in question.changes)
+    changes = (change._replace(path=change.path.removeprefix(stem_of(question.root))) for change in question.changes)
     return "".join(map(change_diff, changes))
 
 

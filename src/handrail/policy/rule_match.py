@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.model.approval import KINDS, Question
 from handrail.model.effects import Effect
 from handrail.model.limits import Limits
-from handrail.model.paths import unquote
+from handrail.model.paths import stem_of, unquote
 from handrail.model.rights import Rights, parse_rights
 from handrail.policy.rule_text import FETCH, ONE, REST, covers_file, covers_host, parse_rule
 from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, covers_command, exact_pattern, fits, words_fit
@@ -232,7 +232,7 @@ class RuleMatcher:
             return "" if any(covers_host(short.words, host) for host in hosts) else "it is for other hosts"
         if not question.targets:
             return "the call changes no files"
-        given = [str(question.params.get(name)).removeprefix(f"{question.root}/") for name in question.paths]
+        given = [str(question.params.get(name)).removeprefix(stem_of(question.root)) for name in question.paths]
         places = [*map(unquote, question.targets), *(each.removeprefix("./") for each in given)]
         denied = any(covers_file(short.words, each, fold_case=True) for each in places)
         return "" if denied else "it is for other files"

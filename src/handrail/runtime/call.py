@@ -12,7 +12,7 @@ from handrail.model.effects import Effect
 from handrail.model.faults import Cancelled, Conflict, Denied, PathFault, ReadOnlyWorkspace
 from handrail.model.hooks import Judgement
 from handrail.model.limits import Limits
-from handrail.model.paths import quote
+from handrail.model.paths import quote, stem_of
 from handrail.model.record import record
 from handrail.model.warnings import HookSaid, RootReplaced, RuleNotStored, ToolWarning
 from handrail.runtime.file_access import Files
@@ -95,6 +95,11 @@ class Call:
     @property
     def root(self) -> str:
         return self.session.services.boundary.root
+
+    @property
+    def stem(self) -> str:
+        """How the absolute paths inside the root begin."""
+        return stem_of(self.root)
 
     @property
     def files(self) -> Files:

@@ -212,9 +212,8 @@ class Commands:
 
     def _shown_directory(self, directory: str) -> str:
         """Return a directory of a shell as questions show it: relative to the root if it is inside."""
-        root = self._session.services.boundary.root
-        inside = directory == root or directory.startswith(f"{root}/")
-        return quote(directory[len(root) + 1 :]) if inside else quote(directory)
+        inside = directory == self._call.root or directory.startswith(self._call.stem)
+        return quote(directory[len(self._call.stem) :]) if inside else quote(directory)
 
     def start_terminal(self, name: str, text: str, *, directory: str = ".") -> "Reading":
         """Start a command in a new terminal after approval; return its first output.

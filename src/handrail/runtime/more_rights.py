@@ -26,10 +26,10 @@ def wanted_rights(
     session, powers, writes = call.session, call.session.services.powers, list(write)
     held = HeldRights(powers.level, call.root, powers.readable, powers.writable)
     missing = missing_rights(held, network=network, read=read, write=writes)
-    inside = [path.removeprefix(f"{call.root}/") for path in writes if path not in missing.write]
+    inside = [path.removeprefix(call.stem) for path in writes if path not in missing.write]
     guarded = [(path, session.services.guarded([path])) for path in inside if powers.sandbox != "off"]
     names = [name for path, name in guarded if name and f"{path}/".startswith(f"{name}/")]
-    refused = [f"write {call.root}/{path}" for path, name in guarded if name in _NEVER]
+    refused = [f"write {call.stem}{path}" for path, name in guarded if name in _NEVER]
     places: dict[str, str | None] = {}
     if missing or (names and not refused):
         if session.next_level().startswith("reduced"):

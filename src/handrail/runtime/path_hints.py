@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from handrail.model.faults import HomePath, NotADirectory, NotFound, PathFault
 from handrail.model.hints import FileWithSlash, HomeNotExpanded, NearestPath
-from handrail.model.paths import quote
+from handrail.model.paths import quote, stem_of
 from handrail.model.warnings import ToolWarning
 from handrail.runtime.nearest_path import nearest_paths, plain_parts
 
@@ -19,7 +19,7 @@ def path_hints(services: "Services", fault: PathFault, *, absolute: bool, mount:
     """
     if isinstance(fault, NotADirectory) and fault.path.endswith("/"):
         return [FileWithSlash(fault.path.rstrip("/"))]
-    stem = f"{services.boundary.root}/" if absolute and not mount else ""
+    stem = stem_of(services.boundary.root) if absolute and not mount else ""
     names = [quote(stem + name) for name in nearest_paths(services, fault, mount)]
     if others := [each for each in names if each != fault.path]:
         return [NearestPath(others)]

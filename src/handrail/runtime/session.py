@@ -27,7 +27,7 @@ from handrail.kernel.write.writer import Writer
 from handrail.model.approval import Approver
 from handrail.model.faults import Closed
 from handrail.model.limits import Limits
-from handrail.model.paths import unquote
+from handrail.model.paths import stem_of, unquote
 from handrail.model.rights import Rights
 from handrail.ops.glob.guarded_names import GUARDED, OWN_FILES, guarded_place
 from handrail.runtime.open_calls import OpenCalls
@@ -116,7 +116,7 @@ class Services:
     def masks(self) -> dict[str, tuple[int, int]]:
         """Return the protected paths that exist now, with their identities, for a sandbox to cover."""
         protected, root = None if self.image else self.boundary.protected, self.boundary.root
-        return {} if protected is None else {f"{root}/{name}": found for name, found in protected.masks().items()}
+        return {} if protected is None else {stem_of(root) + name: found for name, found in protected.masks().items()}
 
     @cached_property
     def searcher(self) -> "Searcher":

@@ -94,8 +94,8 @@ def _carry_over(c: Call, stdout: str, mark: str) -> tuple[str, str]:
     if not found:
         return stdout, ""
     directory, _, later = rest.partition("\n")
-    inside = directory == c.root or directory.startswith(f"{c.root}/")
-    c.session.directory = quote(directory[len(c.root) + 1 :]) or "." if inside else "."
+    inside = directory == c.root or directory.startswith(c.stem)
+    c.session.directory = quote(directory[len(c.stem) :]) or "." if inside else "."
     return output + later, "" if inside else f"Shell cwd was reset to {c.root}"
 
 

@@ -30,7 +30,7 @@ def glob(p: CodeGlob, c: Call) -> str:
         c.files.listing(base)  # raises a PathFault if the path is no directory
         base, pattern = ".", inside
     request = FindRequest(Scope((pattern,), anywhere=False), sort="time", limit=c.limits.claude_code_files)
-    result, stem = c.finder.find(base, request), f"{c.root}/{c.files.stem(base)}"
+    result, stem = c.finder.find(base, request), c.stem + c.files.stem(base)
     names = [quote(stem + name) for name in result.files]
     c.metadata.update(durationMs=round((time.monotonic() - began) * 1000), numFiles=len(names), filenames=names)
     c.metadata.update(truncated=result.truncated, totalMatches=result.total, countIsComplete=result.complete)
@@ -88,7 +88,7 @@ def _lines(p: CodeGrep, c: Call, base: str, request: SearchRequest) -> str:
     matches = result.matches
     if p.only_parts and not p.multiline:
         matches, before, after = _parts(p, c, matches), 0, 0
-    stem = f"{c.root}/{c.files.stem(base)}"
+    stem = c.stem + c.files.stem(base)
     whole = [*printed(matches, lambda path: quote(stem + path), before, after, numbers=p.numbers)]
     shown = whole[p.offset : last]
     c.metadata.update(numLines=len(shown), numMatches=result.total, numFiles=result.files_matched)
@@ -109,7 +109,7 @@ def _parts(p: CodeGrep, c: Call, matches: list[Match]) -> list[Match]:
 def _files(p: CodeGrep, c: Call, base: str, request: SearchRequest) -> str:
     """Return the files with matches, or the number of matching lines of each."""
     counted = c.finder.count(base, request)
-    stem, total = f"{c.root}/{c.files.stem(base)}", sum(counted.lines.values())
+    stem, total = c.stem + c.files.stem(base), sum(counted.lines.values())
     last = p.offset + p.head_limit if p.head_limit else None
     shown = sorted(counted.lines)[p.offset : last]
     names, more = [quote(stem + path) for path in shown], last is not None and last < len(counted.lines)

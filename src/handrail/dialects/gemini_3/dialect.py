@@ -22,7 +22,7 @@ from handrail.model.faults import (
     PatchTyped,
     TooLarge,
 )
-from handrail.model.paths import is_absolute
+from handrail.model.paths import is_absolute, stem_of
 from handrail.ops.text.display import size_text
 from handrail.tools.common_messages import nearest_or
 from handrail.tools.messages import Facts, Message, Words
@@ -39,7 +39,7 @@ class Gemini3Params(GeminiParams):
 
 def absolute(root: str, path: str) -> str:
     """Return a path as the reference resolves it: absolute, without `..` and a final slash."""
-    return posixpath.normpath(path if is_absolute(path) else f"{root}/{path}")
+    return posixpath.normpath(path if is_absolute(path) else stem_of(root) + path)
 
 
 def _at(facts: Facts) -> str:

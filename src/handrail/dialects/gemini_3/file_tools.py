@@ -163,7 +163,7 @@ def _content(name: str, c: Call) -> str:
         page = _text_page(c, quote(name), 1, None)
     except (PathFault, TooLarge):
         return ""  # deleted since it was found, not readable, or too large
-    header = f"--- {quote(f'{c.root}/{name}')} ---"
+    header = f"--- {quote(c.stem + name)} ---"
     if page is None:
         return f"{header}\n\n{_BINARY}{quote(name)}\n\n"
     text, cut = _shortened(page.data.decode(errors="replace"), c)

@@ -181,7 +181,7 @@ def glob(p: Glob3, c: Call) -> str:
     result = c.finder.find(base, FindRequest(scope, sort="time", limit=c.limits.gemini_files))
     if not result.files:
         return f'No files found matching pattern "{p.pattern}" within {where}'
-    stem = f"{c.root}/{c.files.stem(base)}"
+    stem = c.stem + c.files.stem(base)
     head = f'Found {result.total} file(s) matching "{p.pattern}" within {where}, '
     return "\n".join(
         [f"{head}sorted by modification time (newest first):", *(quote(stem + name) for name in result.files)]

@@ -85,7 +85,8 @@ class LayerScan:
                     break
                 if hides:
                     now.update(dict.fromkeys(self._files_below(path)))
-                now[path] = self._now(path)
+                if path not in self._layer.own:
+                    now[path] = self._now(path)
         return now
 
     def _enters(self, path: str, found: os.stat_result) -> bool:

@@ -171,6 +171,15 @@ class WorkspaceLayer:
         if remove:
             self.store.remove(self.name)
 
+    @property
+    def own(self) -> frozenset[str]:
+        """The paths that Handrail itself makes in the view, which are no changes."""
+        return frozenset()
+
+    def root_view(self) -> int:
+        """Return the root itself, without the layer and those below it; valid as long as the layer."""
+        return self.root_fd
+
     def root_changed(self, path: str) -> bool:
         """Return whether what the root has at a path changed since the layer was empty."""
         found = stat_at(self.root_fd, path)

@@ -13,6 +13,7 @@ from handrail.kernel.layers.workspace_layer import WorkspaceLayer
 from handrail.kernel.oci.image_manifest import Image
 from handrail.kernel.oci.layer_cache import CachedLayer, visible_layers
 from handrail.kernel.sandbox.view.image_root import (
+    OWN_PATHS,
     ImageRefused,
     ImageRoot,
     existing_directory,
@@ -20,6 +21,7 @@ from handrail.kernel.sandbox.view.image_root import (
     real_directory,
     user_of,
 )
+from handrail.model.paths import stem_of
 
 if TYPE_CHECKING:
     from handrail.kernel.layers.layer_archive import About
@@ -54,7 +56,8 @@ class ImageLayer(WorkspaceLayer):
         self.cached = [*cached]
         self._held = contextlib.ExitStack()
         self._bases = [self._opened(each.tree) for each in visible_layers(cached)]
-        self._below_fd: int | None = None
+        self._root_view: int | None = None
+        self._below_view: int | None = None
         try:
             super().__init__(image_store(image, workdir), name, boundary)
             if not kept and not self.record.forked:
@@ -79,6 +82,12 @@ class ImageLayer(WorkspaceLayer):
     def is_whole_root(self) -> bool:
         """False: the layers below are never one directory of the host."""
         return False
+
+    @property
+    def own(self) -> frozenset[str]:
+        """What Handrail makes for commands, relative to the working directory."""
+        stem = stem_of(self.workdir)
+        return frozenset(path.removeprefix(stem) for path in OWN_PATHS if path.startswith(stem))
 
     def _show(self) -> None:
         assert self._upper is not None  # noqa: S101  opened before
@@ -146,14 +155,25 @@ class ImageLayer(WorkspaceLayer):
 
     def below(self) -> int:
         """Return the working directory in the layers below; valid until the next fork."""
-        if self._below_fd is None:
+        if not self.record.frozen:
+            return self.root_view()
+        if self._below_view is None:
             with self.lowers() as lowers:
-                if len(lowers) == 1:  # the system mounts no single layer
-                    self._below_fd = self._working(lowers[0])
-                else:
-                    self._below = Mount.make(lowers, None, None, os.path.join(self.path, _VIEW))
-                    self._below_fd = self._working(self._below.fd)
-        return self._below_fd
+                self._below_view = self._seen_in(lowers)
+        return self._below_view
+
+    def root_view(self) -> int:
+        """Return the working directory in the image itself."""
+        if self._root_view is None:
+            self._root_view = self._seen_in(self._bases)
+        return self._root_view
+
+    def _seen_in(self, layers: list[int]) -> int:
+        """Open the working directory in the view of layers that do not change; the handle keeps the view."""
+        if len(layers) == 1:  # the system mounts no single layer
+            return self._working(layers[0])
+        with Mount.make(layers, None, None, os.path.join(self.path, _VIEW)) as mount:
+            return self._working(mount.fd)
 
     def about(self) -> "About":
         """Return what a snapshot says about the image."""
@@ -168,10 +188,13 @@ class ImageLayer(WorkspaceLayer):
     def close(self, *, remove: bool = False) -> None:
         """Unmount and give the layer up; with `remove`, forget it. The layers of the image stay in the cache."""
         self._forget_below()
+        if self._root_view is not None:
+            os.close(self._root_view)
+            self._root_view = None
         super().close(remove=remove)
         self._held.close()
 
     def _forget_below(self) -> None:
-        if self._below_fd is not None:
-            os.close(self._below_fd)
-            self._below_fd = None
+        if self._below_view is not None:
+            os.close(self._below_view)
+            self._below_view = None

@@ -176,7 +176,7 @@ class _Reader:
 
     def _variable(self, value: Any) -> str:
         text = self._text(value, "Env")
-        if "=" not in text.lstrip("="):
+        if text.find("=") < 1:
             raise refused(self._what, f"its Env holds {shown(text)}, which is not NAME=value")
         return text
 
@@ -205,7 +205,7 @@ class _Reader:
         return [self._object(each) for each in self._list(self._object(value).get(name), name)]
 
     def _text(self, value: Any, name: str) -> str:
-        if not isinstance(value, str) or "\0" in value:
+        if not isinstance(value, str) or "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
             raise refused(self._what, f"{name} in its configuration is not a text")
         return value
 

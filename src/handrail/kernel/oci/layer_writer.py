@@ -11,11 +11,11 @@ from typing import IO, NamedTuple, cast
 from handrail.kernel.layers.flatten import is_opaque, is_whiteout
 from handrail.kernel.oci.layer_tree import OPAQUE_NAME, WHITEOUT
 from handrail.kernel.oci.refusal import refused, shown
+from handrail.kernel.sandbox.view.image_root import OWN_FILES
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_OWN = (b"etc/hosts", b"etc/resolv.conf")
-"""Files that Handrail writes for the commands of a workspace: they are no change of the image."""
+_OWN = tuple(path.encode() for path in OWN_FILES)
 _LEVEL = 1
 
 Found = tuple[bytes, os.stat_result, int]

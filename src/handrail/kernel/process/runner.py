@@ -185,10 +185,11 @@ class _Run:
 
     def _request(self) -> dict[str, object]:
         limits, command = self.sandbox.settings.limits, self.command
+        cwd = os.path.join(self.sandbox.root, "" if command.cwd == "." else command.cwd).rstrip("/") or "/"
         additions = {os.fsencode(k): os.fsencode(v) for k, v in command.environment.items()}
         return {
             "argv": [os.fsencode(word) for word in command.argv],
-            "cwd": os.fsencode(os.path.join(self.sandbox.root, "" if command.cwd == "." else command.cwd)).rstrip(b"/"),
+            "cwd": os.fsencode(cwd),
             "additions": additions,
             "only_additions": command.only_environment,
             "keep_background": command.keep_background,

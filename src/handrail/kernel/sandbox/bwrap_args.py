@@ -107,17 +107,22 @@ def _files(mode: str, pairs: list[tuple[str, int]]) -> list[str]:
 
 def _image(mounts: Mounts) -> list[str]:
     """Show the view of an image. Bubblewrap makes nothing in it: it would follow the links of the image."""
-    return ["--bind", mounts.image, "/", *_kernel_places(mounts, ("--ro-bind", mounts.tools, TOOLS))]
+    tmp = [] if mounts.root == "/" else _temporary(mounts)  # all of the image is the workspace: tools see its /tmp, too
+    return ["--bind", mounts.image, "/", *_kernel_places(mounts, "--ro-bind", mounts.tools, TOOLS), *tmp]
 
 
-def _kernel_places(mounts: Mounts, *in_dev: tuple[str, ...]) -> list[str]:
-    """Return what every sandbox has of its own: processes, devices and temporary files."""
+def _temporary(mounts: Mounts) -> list[str]:
+    return ["--perms", "1777", "--size", str(mounts.limits.sandbox_tmp_bytes), "--tmpfs", "/tmp"]  # noqa: S108  private to the sandbox
+
+
+def _kernel_places(mounts: Mounts, *in_dev: str) -> list[str]:
+    """Return what every sandbox has of its own: processes and devices."""
     size = str(mounts.limits.sandbox_tmp_bytes)
     return [
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"),  # noqa: S108  private to the sandbox
-        *(word for words in in_dev for word in words),
-        *("--remount-ro", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/tmp"),  # noqa: S108  private to the sandbox
+        *in_dev,
+        *("--remount-ro", "/dev"),
     ]
 
 
@@ -125,6 +130,7 @@ def _private(mounts: Mounts) -> list[str]:
     size = str(mounts.limits.sandbox_tmp_bytes)
     return [
         *_kernel_places(mounts),
+        *_temporary(mounts),
         *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108  private to the sandbox
         *("--perms", "0700", "--size", size, "--tmpfs", mounts.home),
     ]

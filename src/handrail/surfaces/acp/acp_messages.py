@@ -9,6 +9,7 @@ from handrail.chat.asker import Event
 from handrail.model.approval import Keep, Question, Verdict
 from handrail.model.effects import Effect
 from handrail.model.files import Put, Remove
+from handrail.model.paths import stem_of
 from handrail.ops.text.display import one_line, visible
 from handrail.surfaces.approval_text import happening, whole
 from handrail.tools.router import ToolRouter
@@ -96,7 +97,7 @@ def _diff(root: str, change: Any) -> Any:
     if b"\0" in (old or b"") + new:
         return None
     before = None if old is None else visible(old.decode(errors="replace"))
-    return acp.tool_diff_content(f"{root}/{change.path}", visible(new.decode(errors="replace")), before)
+    return acp.tool_diff_content(stem_of(root) + change.path, visible(new.decode(errors="replace")), before)
 
 
 def verdict_of(answer: Any) -> Verdict:

@@ -21,6 +21,9 @@ from handrail.kernel.fs.resolver import openat2
 from handrail.kernel.fs.syscalls import os_error, write_all
 
 MOUNT_POINTS = ("proc", "dev", "tmp")
+OWN_FILES = ("etc/hosts", "etc/resolv.conf")
+OWN_PATHS = tuple(f"/{path}" for path in (*MOUNT_POINTS, *OWN_FILES))
+"""What Handrail makes in the view of every image: no change of the image."""
 TOOLS = "/dev/.handrail"
 """The directory in the sandbox with the interpreter of the supervisor. No command can write there."""
 IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
