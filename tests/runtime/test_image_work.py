@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from support import environments
 from support.command_line import handrail
-from support.layers import needs_overlays
+from support.layers import deny_user_namespaces, needs_overlays
 from support.oci_images import layer, layout, symlink
+from support.ordinary_user import as_ordinary_user
 
 from handrail import CallError, ImageError, Snapshot, Workspace, WorkspaceError
+from handrail.kernel.doctor.checks import examine
+from handrail.kernel.layers.overlay import refusal
+from handrail.surfaces.cli.doctor import machine_findings
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
 
@@ -202,6 +206,28 @@ def test_image_commit_of_name_that_would_delete_is_refused(image: str, tmp_path:
         with pytest.raises(ImageError, match="would delete a file"):
             workspace.commit(f"oci:{tmp_path}/made:v2", running="end")
     assert not (tmp_path / "made" / "index.json").exists()
+
+
+def without_namespaces(root: str) -> dict[str, str]:
+    """Try to work in an image as a user who may not make user namespaces."""
+    image = layout(Path(root, "i"), layer(symlink("bin", "nowhere")))
+    deny_user_namespaces()
+    refusal.cache_clear()  # as in a new process
+    found = {}
+    for name, settings in (("strict", {}), ("reduced", {"allow_reduced": True})):
+        try:
+            Workspace(image=image, **settings).close()  # type: ignore[arg-type]
+        except ImageError as error:
+            found[name] = str(error)
+    found["doctor"] = next(each.says for each in machine_findings(examine(root)) if each.name == "layers")
+    return found
+
+
+def test_image_without_user_namespaces_is_refused_with_reason() -> None:
+    found = as_ordinary_user(without_namespaces)
+    assert found["strict"] == found["reduced"]
+    assert found["strict"].startswith("this machine cannot use images: the system allows no user namespaces")
+    assert "images are refused: the system allows no user namespaces" in found["doctor"]
 
 
 def test_image_methods_of_wrong_workspace_say_why(image: str, root: Path) -> None:
