@@ -173,10 +173,10 @@ def test_command_whose_reader_goes_away_ends_quietly(root: Path, script: Script)
     assert process.returncode == 1
 
 
-def test_half_of_surrogate_pair_is_printed_as_escape(root: Path, script: Script) -> None:
+def test_half_of_surrogate_pair_is_replaced(root: Path, script: Script) -> None:
     done = handrail("agent", "task", "--model", script({"text": "\ud800"}), "--root", str(root), "--json")
     assert done.returncode == 0
-    assert json.loads(done.stdout.splitlines()[-1])["answer"] == "\ud800"
+    assert json.loads(done.stdout.splitlines()[-1])["answer"] == "\ufffd"
 
 
 @pytest.mark.parametrize("name", ["/dev/null", "missing/t.json", "."])

@@ -101,6 +101,12 @@ def test_run_with_known_price_stops_at_money_budget(project: Path, workspace: Wo
     assert outcome.money
 
 
+def test_run_whose_price_is_unknown_spends_no_money(project: Path, workspace: Workspace, script: Script) -> None:
+    outcome = Agent(workspace, script(READ, DONE), budget=Budget(money=1)).run("read")
+    assert (outcome.status, outcome.steps, outcome.money) == ("money", 0, None)
+    assert "price of the model is unknown" in outcome.reason
+
+
 @pytest.mark.sandbox
 def test_run_out_of_time_ends_running_command(project: Path, workspace: Workspace, script: Script) -> None:
     waits = {"calls": [call("bash", command="touch begun; sleep 600")]}

@@ -8,13 +8,15 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from handrail.agent.budget import Budget, Outcome, Spent
-from handrail.agent.loop import Ending, Loop
+from handrail.agent.budget import Budget, Ending, Outcome, Spent
+from handrail.agent.loop import Loop
+from handrail.chat.answer_limit import limit_answers
 from handrail.chat.asker import Event, EventHandlerError
 from handrail.chat.context_window import DEFAULT_TOKENS, Room
 from handrail.chat.instructions import instructions
 from handrail.chat.model_choice import model_of
 from handrail.chat.model_errors import ModelFailedError
+from handrail.chat.prices import has_price
 from handrail.chat.scripted import ScriptedModel
 from handrail.chat.trajectory import Trajectory
 from handrail.dialects import DEFAULT
@@ -75,7 +77,7 @@ class Agent:
         """Work on a task until it is done or a budget is spent. A second task goes on with the conversation."""
         if self._loop:
             self._loop.tell(task)
-            self._loop.spent = Spent()
+            self._loop.spent = Spent(price_known=has_price(self.model))
             return await self._work(self._loop)
         services, session = default_session(self.workspace).services, default_session(self.workspace).id
         with suppress(UndoError):  # the journal is off: the task runs all the same
@@ -117,7 +119,8 @@ class Agent:
             if call["tool_call_id"] in made:
                 found.called(call["tool_call_id"], _MADE, {"tool": call["function_name"], "success": True})
             else:
-                await loop.call(ToolCallPart(call["function_name"], call["arguments"], call["tool_call_id"]))
+                part = ToolCallPart(call["function_name"], call["arguments"], call["tool_call_id"])
+                await loop.call(part, of=len(left))
         loop.messages = found.messages()
 
     def stop(self) -> None:
@@ -143,6 +146,7 @@ class Agent:
     async def _until_end(self, loop: Loop) -> Outcome:
         spans = default_session(self.workspace).spans
         async with self.model:  # closes its connections at the end
+            limit_answers(self.model)
             with spans.run(self.model.model_name) if spans else nullcontext():
                 status, reason = await self._ending(loop)
         spent = loop.spent

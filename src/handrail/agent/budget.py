@@ -6,6 +6,9 @@ from pydantic_ai.messages import ModelResponse
 
 from handrail.chat.prices import price_of
 
+Ending = tuple[str, str]
+"""The status of a run and the reason, in one sentence."""
+
 STATUSES = {
     "done": 0,
     "model_error": 1,
@@ -34,10 +37,9 @@ class Budget(NamedTuple):
 class Spent:
     """Adds up what the answers of a model cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, price_known: bool) -> None:
         self.steps = self.tokens_in = self.tokens_out = self.tokens_cached = 0
-        self.money = 0.0
-        self.price_known = True
+        self.money, self.price_known = 0.0, price_known
 
     def add(self, response: ModelResponse) -> None:
         """Count one answer."""
@@ -60,13 +62,17 @@ class Spent:
             "total_cost_usd": self.money if self.price_known else None,
         }
 
-    def over(self, budget: Budget) -> str | None:
-        """Return the name of the budget that is spent, or None. Time is not counted here."""
+    def over(self, budget: Budget) -> Ending | None:
+        """Return which budget is spent, or cannot be kept, and why; None to go on. Time is not counted here."""
         if budget.steps is not None and self.steps >= budget.steps:
-            return "steps"
+            return "steps", f"the budget of {budget.steps} steps is spent"
         if budget.tokens is not None and self.tokens_in + self.tokens_out >= budget.tokens:
-            return "tokens"
-        return "money" if budget.money is not None and self.money >= budget.money else None
+            return "tokens", f"the budget of {budget.tokens} tokens is spent"
+        if budget.money is None:
+            return None
+        if not self.price_known:
+            return "money", "the price of the model is unknown, so the budget of money cannot be kept"
+        return ("money", f"the budget of ${budget.money:g} is spent") if self.money >= budget.money else None
 
 
 class Outcome(NamedTuple):

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -13,15 +14,21 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 
 from handrail.chat import model_errors
-from handrail.chat.model_errors import ModelFailedError
+from handrail.chat.answers import sound, sound_answer
+from handrail.chat.model_errors import AnswerRefusedError, AnswerTooLargeError, ContextExceededError, ModelFailedError
+from handrail.model.limits import MIB
 
 Event = dict[str, Any]
+
+LONGEST = 2 * MIB
+"""The most characters of an answer: four times the longest that models give."""
 
 
 class EventHandlerError(Exception):
@@ -44,12 +51,17 @@ class Asker:
         self._emit, self._instrument = emit, instrument
 
     async def ask(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
-        """Return an answer of the model; ask again if the server fails for a moment. Raises ModelFailedError."""
+        """Return a sound answer of the model; ask again if the server fails for a moment.
+
+        Raises ModelFailedError, and ContextExceededError if the conversation is too long.
+        """
         for attempt in range(model_errors.RETRIES + 1):
             try:
-                return await self._stream(messages, tools)
+                return sound_answer(await self._stream(messages, tools), _call_ids(messages))
             except EventHandlerError:
                 raise
+            except ModelContextWindowExceededError as error:
+                raise ContextExceededError(model_errors.reason(error)) from error
             except Exception as error:
                 reason, wait = model_errors.reason(error), model_errors.wait_after(error, attempt)
                 if attempt == model_errors.RETRIES or not model_errors.may_pass(error):
@@ -60,6 +72,7 @@ class Asker:
 
     async def _stream(self, messages: list[ModelMessage], tools: ModelRequestParameters) -> ModelResponse:
         first = ModelRequest([], instructions=self._instructions)
+        end, left = anyio.current_time() + model_errors.ANSWER_SECONDS, LONGEST
         with anyio.fail_after(model_errors.IDLE_SECONDS) as idle:
             async with model_request_stream(
                 self._model,
@@ -69,10 +82,26 @@ class Asker:
                 instrument=self._instrument,
             ) as stream:
                 async for event in stream:
-                    idle.deadline = anyio.current_time() + model_errors.IDLE_SECONDS
-                    if text := _text_of(event):
+                    idle.deadline = min(end, anyio.current_time() + model_errors.IDLE_SECONDS)
+                    left -= _length(event)
+                    if left < 0:
+                        raise AnswerTooLargeError(f"an answer of more than {LONGEST // MIB} MiB of text")
+                    if text := sound(_text_of(event)):
                         self._emit({"type": "text", "text": text})
-        return stream.get()
+        answer = stream.get()
+        if answer.finish_reason == "content_filter":
+            raise AnswerRefusedError("a filter of the model's server stopped the answer")
+        return answer
+
+
+def _call_ids(messages: list[ModelMessage]) -> set[str]:
+    return {part.tool_call_id for message in messages for part in message.parts if isinstance(part, ToolCallPart)}
+
+
+def _length(event: object) -> int:
+    """Return how many characters an event adds to an answer."""
+    delta = getattr(event, "delta", None)
+    return len(getattr(delta, "content_delta", None) or getattr(delta, "args_delta", None) or "")
 
 
 def _text_of(event: object) -> str:

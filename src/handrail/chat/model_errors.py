@@ -1,6 +1,13 @@
 """Judges the errors of a model's server: whether to ask again, when, and what the user reads."""
 
-from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, ModelQuotaExceededError, UserError
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelAPIError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    UserError,
+)
 
 from handrail.kernel.host.client_files import environment
 from handrail.ops.secrets import HIDDEN, hide_secrets
@@ -9,8 +16,10 @@ RETRIES = 4
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 120.0
 """The longest wait that a server may ask for; a run ends instead of waiting longer."""
-IDLE_SECONDS = 120.0
-"""How long the model may send nothing."""
+IDLE_SECONDS = 300.0
+"""How long the model may send nothing: some think for minutes."""
+ANSWER_SECONDS = 3600.0
+"""How long one answer may take."""
 _TRANSIENT = (408, 409, 425, 429)
 _SHORTEST_KEY = 8
 
@@ -19,13 +28,28 @@ class ModelFailedError(Exception):
     """The model cannot be asked, or does not answer."""
 
 
+class ContextExceededError(ModelFailedError):
+    """The conversation is longer than the model's context."""
+
+
+class AnswerTooLargeError(Exception):
+    """The model's server sends more than an answer can need."""
+
+
+class AnswerRefusedError(Exception):
+    """A filter of the model's server stopped the answer."""
+
+
 def may_pass(error: Exception) -> bool:
     """Say whether the same request may succeed a moment later."""
-    if isinstance(error, ModelQuotaExceededError) or (_asked_wait(error) or 0) > LONGEST_WAIT_SECONDS:
+    if isinstance(error, _FINAL) or (_asked_wait(error) or 0) > LONGEST_WAIT_SECONDS:
         return False
     if isinstance(error, ModelHTTPError):
         return error.status_code in _TRANSIENT or error.status_code >= 500
-    return not isinstance(error, UserError)
+    return True
+
+
+_FINAL = (UserError, ModelQuotaExceededError, ContentFilterError, AnswerTooLargeError, AnswerRefusedError)
 
 
 def wait_after(error: Exception, attempt: int) -> float:
@@ -41,8 +65,9 @@ def _asked_wait(error: Exception) -> float | None:
 def reason(error: Exception) -> str:
     """Return what happened, without the keys of the user."""
     if isinstance(error, TimeoutError):
-        return f"the model sent nothing for {IDLE_SECONDS:.0f} seconds"
-    said = str(error) if isinstance(error, AgentRunError | UserError) else f"{type(error).__name__}: {error}"
+        return f"the model sent nothing for {IDLE_SECONDS:.0f} seconds, or no whole answer in {ANSWER_SECONDS:.0f}"
+    known = isinstance(error, AgentRunError | UserError | AnswerTooLargeError | AnswerRefusedError)
+    said = str(error) if known else f"its answer does not follow its API ({type(error).__name__}: {error})"
     for key in _keys():
         said = said.replace(key, HIDDEN)
     return hide_secrets(said)

@@ -4,6 +4,8 @@ from typing import Any
 
 from support.model_server.script import Asked, Offered, Reply, Say, events, halves
 
+_ENDS = {"stop": "end_turn", "length": "max_tokens", "filter": "refusal"}
+
 
 def read(body: dict[str, Any]) -> Asked:
     blocks = [block for each in body["messages"] if isinstance(each["content"], list) for block in each["content"]]
@@ -18,7 +20,7 @@ def _text(content: Any) -> str:
 def write(reply: Reply, body: dict[str, Any]) -> bytes | dict[str, Any]:
     if isinstance(reply, Say):
         block: dict[str, Any] = {"type": "text", "text": reply.text}
-        start, kind, piece, reason = {**block, "text": ""}, "text_delta", "text", "end_turn"
+        start, kind, piece, reason = {**block, "text": ""}, "text_delta", "text", _ENDS[reply.end]
     else:
         block = {"type": "tool_use", "id": f"toolu_{reply.id}", "name": reply.tool.whole, "input": reply.arguments}
         start, kind, piece, reason = {**block, "input": {}}, "input_json_delta", "partial_json", "tool_use"

@@ -4,6 +4,8 @@ from typing import Any
 
 from support.model_server.script import Asked, Offered, Reply, Say, events, halves
 
+_ENDS = {"stop": "STOP", "length": "MAX_TOKENS", "filter": "SAFETY"}
+
 
 def read(body: dict[str, Any]) -> Asked:
     declared = [each for tool in body.get("tools", []) for each in tool.get("functionDeclarations", [])]
@@ -19,7 +21,7 @@ def write(reply: Reply, body: dict[str, Any]) -> bytes | dict[str, Any]:
     else:
         parts = [{"functionCall": {"id": reply.id, "name": reply.tool.whole, "args": reply.arguments}}]
     answers = [_answer(part) for part in parts]
-    answers[-1]["candidates"][0]["finishReason"] = "STOP"
+    answers[-1]["candidates"][0]["finishReason"] = _ENDS[reply.end] if isinstance(reply, Say) else "STOP"
     return events(*answers) if body.get("stream") else answers[0]
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from support.model_server.script import Asked, Offered, Reply, Say, events, halves
 
+_ENDS = {"stop": "stop", "length": "length", "filter": "content_filter"}
+
 
 def read(body: dict[str, Any]) -> Asked:
     tools = [Offered(each["function"]["name"]) for each in body.get("tools") or []]
@@ -18,7 +20,7 @@ def _text(content: Any) -> str:
 def write(reply: Reply, body: dict[str, Any]) -> bytes | dict[str, Any]:
     head = {"id": "chat_1", "created": 0, "model": body.get("model", "")}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    reason = "stop" if isinstance(reply, Say) else "tool_calls"
+    reason = _ENDS[reply.end] if isinstance(reply, Say) else "tool_calls"
     if not body.get("stream"):
         choice = {"index": 0, "message": _message(reply, reply.text), "finish_reason": reason}
         return {**head, "object": "chat.completion", "choices": [choice], "usage": usage}

@@ -16,6 +16,8 @@ _RESULTS = (
 _BUILTIN = {"shell": "action", "apply_patch": "operation"}
 """The built-in tools that need no schema, and the field of their calls with the parameters."""
 
+_ENDS = {"stop": "", "length": "max_output_tokens", "filter": "content_filter"}
+
 
 def read(body: dict[str, Any]) -> Asked:
     tools = [
@@ -39,14 +41,16 @@ def write(reply: Reply, body: dict[str, Any]) -> bytes | dict[str, Any]:
     item = _item(reply, body)
     usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
     response = {"id": "resp_1", "object": "response", "model": body.get("model", ""), "usage": usage}
-    done = {**response, "status": "completed", "output": [item]}
+    cause = _ENDS[reply.end] if isinstance(reply, Say) else ""
+    status = {"status": "incomplete", "incomplete_details": {"reason": cause}} if cause else {"status": "completed"}
+    done = {**response, **status, "output": [item]}
     if not body.get("stream"):
         return done
     return events(
         {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}},
         *_pieces(reply, item),
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": done},
+        {"type": f"response.{status['status']}", "response": done},
         named=True,
     )
 

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Say(NamedTuple):
     """Holds a turn in which the model only writes text; this ends the task."""
 
     text: str
+    end: Literal["stop", "length", "filter"] = "stop"
+    """Why the text ends: it is whole, it is too long, or a filter stopped it."""
 
 
 class Use(NamedTuple):

@@ -49,13 +49,15 @@ class AcpSession:
         return verdict_of(await self._client.request_permission(self.id, call, permission_options()))
 
     async def prompt(self, task: str) -> str:
-        """Work on a message of the user; return how the turn ended."""
+        """Work on a message of the user; return how the turn ended. Raises RequestError if the model cannot be used."""
         sender = asyncio.ensure_future(self._send())
         try:
             outcome = await self.agent.arun(task)
-            if outcome.status not in ("done", "stopped"):
+            if outcome.status not in ("done", "stopped", "model_error"):
                 self._updates.put_nowait(acp.update_agent_message_text(f"\n[{outcome.reason}]"))
             await self._updates.join()
+            if outcome.status == "model_error":
+                raise acp.RequestError.internal_error({"reason": outcome.reason})
         finally:
             sender.cancel()
             with contextlib.suppress(asyncio.CancelledError):

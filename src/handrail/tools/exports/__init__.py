@@ -15,7 +15,7 @@ def arguments_of(given: Any) -> Any:
     """Return the arguments of a call, which some APIs send as JSON text."""
     try:
         return json.loads(given or "{}") if isinstance(given, str) else given
-    except ValueError:
+    except (ValueError, RecursionError):
         return given  # not an object: the router says so
 
 

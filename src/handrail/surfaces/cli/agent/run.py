@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from typing import NamedTuple
 
 import anyio
@@ -37,6 +38,8 @@ class RunOptions(NamedTuple):
 
 def run(workspace: Workspace, task: str | None, options: RunOptions) -> Outcome:
     """Run an agent as the options say, show it, and return how it ended. Raises HandrailError."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # the model library warns about odd answers; the user cannot change them
     display = JsonLines(sys.stdout) if options.as_json else RunDisplay(workspace, sys.stderr, sys.stdout)
     model, dialect = options.model, options.dialect
     repeated = Trajectory.load(options.replay) if options.replay else None
