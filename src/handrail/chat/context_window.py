@@ -40,7 +40,7 @@ is, what was done and in which files, what you know now, what failed, and what c
 
 
 class Room(NamedTuple):
-    """Holds the size of a model's context, in tokens. Texts are measured in bytes of UTF-8: about four are one token."""
+    """Holds the size of a model's context, in tokens. Text is measured in bytes of UTF-8: four are about a token."""
 
     tokens: int
 
