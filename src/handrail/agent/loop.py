@@ -17,7 +17,6 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from handrail.agent.budget import Budget, Ending, Spent
-from handrail.chat.answers import sound
 from handrail.chat.asker import Asker, Event, EventHandlerError
 from handrail.chat.context_window import (
     Room,
@@ -31,6 +30,7 @@ from handrail.chat.context_window import (
 from handrail.chat.model_choice import model_settings, tool_parameters
 from handrail.chat.model_errors import ContextExceededError
 from handrail.chat.prices import has_price
+from handrail.chat.sound_answers import sound
 from handrail.chat.trajectory import Trajectory, text_in
 from handrail.tools.exports import arguments_of
 from handrail.tools.media_output import media_of

@@ -21,8 +21,8 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 
 from handrail.chat import model_errors
-from handrail.chat.answers import sound, sound_answer
 from handrail.chat.model_errors import AnswerRefusedError, AnswerTooLargeError, ContextExceededError, ModelFailedError
+from handrail.chat.sound_answers import sound, sound_answer
 from handrail.model.limits import MIB
 
 Event = dict[str, Any]
