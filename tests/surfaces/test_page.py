@@ -217,6 +217,26 @@ def test_page_killed_server_gives_the_question_back(root: Path) -> None:
     client.close()
 
 
+def test_page_lost_connection_closes_no_handle_of_a_forked_child(root: Path) -> None:
+    page = RunningPage()
+    client = PageClient(page)
+    followed = client.follow()
+    with Workspace(root) as workspace:
+        refused = writing(workspace)
+        followed.question()
+        page.end(kill=True)
+        refused.result()
+        handles = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]  # they take the numbers of the connection
+        child = os.fork()
+        if child == 0:
+            os._exit(sum(not os.path.exists(f"/proc/self/fd/{each}") for each in handles))
+        assert os.waitpid(child, 0)[1] == 0
+        for each in handles:
+            os.close(each)
+    followed.close()
+    client.close()
+
+
 def test_page_browser_that_comes_back_gets_every_event_once(root: Path, client: PageClient, events: Followed) -> None:
     with Workspace(root) as workspace:
         workspace.call("file", "file.list", {"path": "."})

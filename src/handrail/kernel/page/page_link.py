@@ -155,6 +155,7 @@ class PageLink:
         self._lock = threading.RLock()
         if self._socket is not None:
             self._socket.close()
+        if self.open:  # otherwise the number belongs to another file by now
             os.close(self._wake)
         self.open, self.watched = False, None
         self._socket = None
