@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from support.page_client import Followed, PageClient, RunningPage, Working, running_page, writing
 
 from handrail import Question, Verdict, Workspace
+from handrail.kernel.host.state_dir import read_text
+from handrail.kernel.page import page_link
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +216,25 @@ def test_page_killed_server_gives_the_question_back(root: Path) -> None:
             assert waiting.result().success
             state.close()
             second.close()
+    followed.close()
+    client.close()
+
+
+def test_page_shows_all_questions_that_come_while_a_process_connects(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_link, "read_text", lambda path: (threading.Event().wait(0.2), read_text(path))[1])
+    page = RunningPage()
+    client = PageClient(page)
+    followed = client.follow()
+    with ExitStack() as opened:
+        workspaces = [opened.enter_context(Workspace(root)) for _ in range(8)]
+        work = [writing(each, f"{n}.txt") for n, each in enumerate(workspaces)]
+        shown = [followed.question()["targets"] for _ in work]
+        assert sorted(shown) == [[f"{n}.txt"] for n in range(8)]
+        page.end(kill=True)
+        for each in work:
+            each.result()
     followed.close()
     client.close()
 

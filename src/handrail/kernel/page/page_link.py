@@ -72,7 +72,7 @@ class PageLink:
 
     def there(self) -> bool:
         """Return whether the page's server is connected; connect if its socket exists."""
-        return self.open or (exists(self._path) and time.monotonic() >= self._retry_at and self._connect())
+        return self.open or (exists(self._path) and self._connect())
 
     def send(self, message: Message, size: int = 0) -> None:
         """Queue a message; without a connection it is dropped."""
@@ -105,8 +105,8 @@ class PageLink:
 
     def _connect(self) -> bool:
         with self._lock:
-            if self.open:
-                return True
+            if self.open or time.monotonic() < self._retry_at:
+                return self.open
             self._retry_at = time.monotonic() + _AGAIN_SECONDS
             try:
                 secret = read_text(page_secret())
