@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import pytest
 from support.page_client import Followed, PageClient, RunningPage, Working, running_page, writing
 
 from handrail import Question, Verdict, Workspace
-from handrail.kernel.host.state_dir import read_text
 from handrail.kernel.page import page_link
 
 
@@ -36,6 +35,14 @@ def events(client: PageClient) -> Iterator[Followed]:
     followed.next(lambda name, _: name == "state")
     yield followed
     followed.close()
+
+
+def slowly(function: Callable[[str], Any]) -> Callable[[str], Any]:
+    def slow(path: str) -> Any:
+        threading.Event().wait(0.2)
+        return function(path)
+
+    return slow
 
 
 def answer(client: PageClient, card: dict[str, Any], word: str, **more: Any) -> int:
@@ -223,7 +230,8 @@ def test_page_killed_server_gives_the_question_back(root: Path) -> None:
 def test_page_shows_all_questions_that_come_while_a_process_connects(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_link, "read_text", lambda path: (threading.Event().wait(0.2), read_text(path))[1])
+    for name in ("exists", "read_text"):
+        monkeypatch.setattr(page_link, name, slowly(getattr(page_link, name)))
     page = RunningPage()
     client = PageClient(page)
     followed = client.follow()
