@@ -16,8 +16,8 @@ from handrail.kernel.host.state_dir import State, config_home, state_home
 from handrail.kernel.journal.journal import journal_of
 from handrail.kernel.write.writer import Writer
 from handrail.library.client_session import ClientSession, Internals
-from handrail.library.image_work import ImageWork, open_image_layer, refuse_unconfined
-from handrail.library.layered_work import ImagePlace, open_layer
+from handrail.library.image_methods import ImageMethods, open_image_layer, refuse_unconfined
+from handrail.library.layer_methods import ImagePlace, open_layer
 from handrail.library.load_settings import rules_for, settings_for, users_limits, with_directories
 from handrail.library.raw_access import RawAccess
 from handrail.model.faults import PathFault
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from handrail.policy.callback import AnyApprover
 
 
-class Workspace(RawAccess, ImageWork):
+class Workspace(RawAccess, ImageMethods):
     """A directory in which tools work. No call leaves it, and nothing changes in it without approval.
 
     Use it in a `with` or `async with` statement, or close it. Every keyword but `approver` and `tell` is a setting:

@@ -9,7 +9,7 @@ from click import UsageError
 
 from handrail import Workspace
 from handrail.kernel.host.state_dir import State, config_home, state_home
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 
 
 def test_state_home_without_setting_follows_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from handrail.fleet.episode import EpisodeWorkspace
+    from handrail.fleet.episode_runs import Done
     from handrail.fleet.fleet import Fleet
     from handrail.fleet.fleet_errors import DivergedError, EpisodeError, FleetError, HostDiedError
     from handrail.fleet.fleet_workspace import FleetSnapshot, FleetWorkspace
-    from handrail.fleet.mapping import Done
 
 __all__ = [
     "DivergedError",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from handrail.errors import HandrailError
-from handrail.fleet.calling import CallingWorkspace
+from handrail.fleet.calling_workspace import CallingWorkspace
 from handrail.fleet.fleet_errors import DivergedError, EpisodeError, FleetError
 from handrail.kernel.fleet.host_place import process_id
 

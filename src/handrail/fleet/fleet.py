@@ -16,8 +16,8 @@ from handrail.model import fleet_limits
 
 if TYPE_CHECKING:
     from handrail.fleet.episode import Episode
+    from handrail.fleet.episode_runs import Done
     from handrail.fleet.host_engine import HostEngine
-    from handrail.fleet.mapping import Done
 
 Json = dict[str, Any]
 RAY_OPTIONS = ("address", "host_cpus", "shared", "allow_open_cluster", "allow_exposed_cluster")
@@ -134,7 +134,7 @@ class Fleet:
             on_event: Is called with each call of an episode, and with what happens to it.
 
         """
-        from handrail.fleet.mapping import EpisodeRuns  # noqa: PLC0415  not every fleet runs episodes
+        from handrail.fleet.episode_runs import EpisodeRuns  # noqa: PLC0415  not every fleet runs episodes
 
         return EpisodeRuns(self, self._pool, episode, tree, retries, seconds, on_event).run(tasks)
 

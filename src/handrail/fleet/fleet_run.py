@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from handrail.errors import HandrailError
 from handrail.fleet import agent_episode
+from handrail.fleet.episode_runs import Done
 from handrail.fleet.fleet import Fleet
 from handrail.fleet.fleet_errors import FleetError
-from handrail.fleet.mapping import Done
 from handrail.kernel.fleet import run_files
 from handrail.model.fleet_limits import STATUS_SECONDS
 

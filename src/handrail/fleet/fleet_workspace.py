@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from handrail.errors import ClosedError
 from handrail.fleet.call_record import CallRecord, request_digest
-from handrail.fleet.calling import CallingWorkspace, result_of
+from handrail.fleet.calling_workspace import CallingWorkspace, result_of
 from handrail.fleet.fleet_errors import BusyError, DivergedError, FleetError, HostDiedError, UnsavableError
 from handrail.fleet.ledger import Ledger
 from handrail.kernel.fleet import run_files

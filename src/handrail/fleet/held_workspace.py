@@ -9,7 +9,7 @@ from typing import Any
 from handrail.errors import HandrailError
 from handrail.fleet.call_gate import CallGate
 from handrail.fleet.call_record import CallRecord, request_digest
-from handrail.fleet.calling import dialect_by_name
+from handrail.fleet.calling_workspace import dialect_by_name
 from handrail.fleet.fleet_errors import DivergedError, StaleEpochError, UnsavableError
 from handrail.kernel.fleet.node_directory import remove_tree
 from handrail.kernel.fleet.saved_state import TreeCopy, forked

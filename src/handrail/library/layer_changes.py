@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.journal.blobs import BlobLost
 from handrail.kernel.journal.journal import JournalEntry, KeptNode
-from handrail.kernel.layers.flatten import entries
+from handrail.kernel.layers.upper_entries import entries
 from handrail.kernel.layers.workspace_layer import WorkspaceLayer, walk_at
 from handrail.model.faults import ProtectedPath
 from handrail.model.files import Change, MakeDirectory, Node, RemoveDirectory, Restore

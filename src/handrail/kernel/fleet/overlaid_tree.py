@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from handrail.kernel.fleet.node_directory import remove_tree
 from handrail.kernel.fleet.saved_state import SavedState, apply_state, expect_at_most, is_of_other_kind, write_state
-from handrail.kernel.layers.flatten import entries, is_whiteout
 from handrail.kernel.layers.overlay import enter_own_namespaces, mount_here, unmount
+from handrail.kernel.layers.upper_entries import entries, is_whiteout
 from handrail.model.fleet_limits import TREE_BYTES
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

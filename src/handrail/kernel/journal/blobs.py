@@ -137,7 +137,7 @@ class Blobs:
 
         A pack with several names is never added to again, so neither directory changes the other.
         """
-        from handrail.kernel.contents.copy import copy_contents  # noqa: PLC0415
+        from handrail.kernel.contents.copy_contents import copy_contents  # noqa: PLC0415
 
         self._rest()
         copy_contents(self.path, path)

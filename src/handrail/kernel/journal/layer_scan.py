@@ -11,7 +11,7 @@ from handrail.kernel.fs.placeholder import SPARE, is_placeholder
 from handrail.kernel.fs.resolver import O_PATH
 from handrail.kernel.fs.small_files import open_file
 from handrail.kernel.journal.scanner import Changed, Fingerprint, fingerprint_of
-from handrail.kernel.layers.flatten import entries, is_whiteout
+from handrail.kernel.layers.upper_entries import entries, is_whiteout
 from handrail.kernel.layers.workspace_layer import WorkspaceLayer
 from handrail.model.limits import Limits
 from handrail.ops.glob.ignore_rules import DEFAULT_EXCLUSIONS

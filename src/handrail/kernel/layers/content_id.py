@@ -9,7 +9,7 @@ from contextlib import suppress
 from handrail.kernel.fs.placeholder import is_placeholder
 from handrail.kernel.fs.small_files import FILE, open_file
 from handrail.kernel.host.state_dir import read_text, write_whole
-from handrail.kernel.layers.flatten import entries
+from handrail.kernel.layers.upper_entries import entries
 from handrail.ops.git_names import OCCUPIED
 
 _CHUNK = 1 << 20

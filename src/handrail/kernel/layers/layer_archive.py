@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, Self
 
 from handrail.kernel.fs.small_files import open_file
-from handrail.kernel.layers.flatten import entries, is_opaque, is_whiteout
+from handrail.kernel.layers.upper_entries import entries, is_opaque, is_whiteout
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -16,9 +16,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from handrail.kernel.layers.directory_stack import DirectoryStack
-from handrail.kernel.layers.flatten import is_opaque
+from handrail.kernel.layers.deep_walk import DeepWalk
 from handrail.kernel.layers.overlay import Mount
+from handrail.kernel.layers.upper_entries import is_opaque
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UPPER, _WORK, _LOCK = "upper", "work", "mounted"
@@ -175,7 +175,7 @@ def clear_below(top: int, path: str) -> None:
 
 
 def _opened_below(top: int, path: str) -> int | None:
-    walk = DirectoryStack(os.dup(top))
+    walk = DeepWalk(os.dup(top))
     try:
         for name in path.split("/"):
             walk.enter(name, forced=True)
@@ -188,7 +188,7 @@ def _opened_below(top: int, path: str) -> int | None:
 
 def _clear(parent: int, name: str) -> None:
     """Remove one directory. Works without recursion, because a command can nest directories without end."""
-    walk, names = DirectoryStack(os.dup(parent)), [name]
+    walk, names = DeepWalk(os.dup(parent)), [name]
     try:
         walk.enter(name, forced=True)
     except FileNotFoundError:

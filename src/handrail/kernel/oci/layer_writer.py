@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, NamedTuple, cast
 
-from handrail.kernel.layers.flatten import is_opaque, is_whiteout
+from handrail.kernel.layers.upper_entries import is_opaque, is_whiteout
 from handrail.kernel.oci.layer_tree import OPAQUE_NAME, WHITEOUT
 from handrail.kernel.oci.refusal import refused, shown
 from handrail.kernel.sandbox.view.image_root import OWN_FILES

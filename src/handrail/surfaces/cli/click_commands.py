@@ -40,9 +40,9 @@ _COMMANDS = {
 }
 
 
-_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark", "try", "layer"), "undoing.")
+_ROOMS = dict.fromkeys(("undo", "redo", "restore", "mark"), "undoing.") | dict.fromkeys(("try", "layer"), "layers.")
 """The packages of commands that belong together."""
-_MODULES = {"try": "trial"}
+_MODULES = {"try": "try_command"}
 """The modules of commands whose names are words of Python."""
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 

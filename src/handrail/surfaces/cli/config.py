@@ -13,7 +13,7 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.light.finding import found_workspace
+from handrail.surfaces.cli.light.find_workspace import found_workspace
 from handrail.surfaces.cli.options import NearChoice, dialect_options, read_only_option
 from handrail.surfaces.cli.terminal_access import refuse_unattended
 from handrail.surfaces.clients.client_check import NotChecked, list_tools

@@ -18,7 +18,7 @@ from handrail.model.paths import quote
 from handrail.ops.text.display import one_line
 from handrail.runtime.session import Services
 from handrail.surfaces.cli.hooks import checked_hooks
-from handrail.surfaces.cli.light.opening import open_workspace, usage_errors
+from handrail.surfaces.cli.light.open_workspace import open_workspace, usage_errors
 from handrail.surfaces.cli.options import json_option, network_option, root_option, sandbox_option
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.undoing.not_kept import cannot_restore

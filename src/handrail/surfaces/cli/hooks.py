@@ -18,7 +18,7 @@ from handrail.ops.text.display import one_line, wrapped
 from handrail.ops.toml_read import parse_toml
 from handrail.runtime.call_hooks import hook_programs
 from handrail.settings import PROJECT_FILE
-from handrail.surfaces.cli.light.opening import open_workspace, usage_errors
+from handrail.surfaces.cli.light.open_workspace import open_workspace, usage_errors
 from handrail.surfaces.cli.options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 from handrail.workspace import Workspace, internals

@@ -8,7 +8,7 @@ import click
 from handrail.kernel.host.state_dir import State, existing_directory
 from handrail.kernel.process.job_records import RecordedJob, live_jobs
 from handrail.ops.text.display import age, one_line
-from handrail.surfaces.cli.light.finding import root_errors
+from handrail.surfaces.cli.light.find_workspace import root_errors
 from handrail.surfaces.cli.light_options import echo_json, json_option, root_option
 
 

@@ -8,7 +8,7 @@ import click
 
 from handrail.kernel.journal.journal import JournalUnreadable
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.light.finding import found_workspace
+from handrail.surfaces.cli.light.find_workspace import found_workspace
 
 
 def _root(ctx: click.Context, _param: click.Parameter, given: str | None) -> str:

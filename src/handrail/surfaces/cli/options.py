@@ -12,7 +12,7 @@ from handrail.errors import did_you_mean
 from handrail.library.load_settings import users_models
 from handrail.settings import APPROVE, PRESETS, SANDBOX
 from handrail.surfaces.cli import complete_paths, light_options
-from handrail.surfaces.cli.light.opening import usage_errors
+from handrail.surfaces.cli.light.open_workspace import usage_errors
 
 AUTO = "auto"
 _Function = Callable[..., Any]

@@ -13,7 +13,7 @@ from handrail.model.limits import Limits
 from handrail.ops.text.display import one_line
 from handrail.replay import ReplayOutcome, read_log
 from handrail.replay import replay as replay_log
-from handrail.surfaces.cli.light.opening import usage_errors
+from handrail.surfaces.cli.light.open_workspace import usage_errors
 from handrail.surfaces.cli.light_options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.terminal_access import terminal_approver

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from handrail.surfaces.cli.light.opening import dialect_of, open_workspace
+from handrail.surfaces.cli.light.open_workspace import dialect_of, open_workspace
 from handrail.surfaces.cli.options import workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json

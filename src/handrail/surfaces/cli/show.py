@@ -9,7 +9,7 @@ from handrail.kernel.journal.journal import HistoryEntry, JournalEntry, Origin, 
 from handrail.ops.text.display import one_line, visible
 from handrail.runtime.entry_facts import approver_of, entry_diff, facts
 from handrail.surfaces.cli.history import counts
-from handrail.surfaces.cli.light.finding import root_errors
+from handrail.surfaces.cli.light.find_workspace import root_errors
 from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_option
 
 

@@ -9,7 +9,7 @@ import click
 from handrail.dialects import NAMES, load
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.library.load_settings import settings_for
-from handrail.surfaces.cli.light.opening import usage_errors
+from handrail.surfaces.cli.light.open_workspace import usage_errors
 from handrail.surfaces.cli.options import workspace_options
 from handrail.surfaces.cli.render import echo_json
 from handrail.tools.exports.anthropic_api import anthropic

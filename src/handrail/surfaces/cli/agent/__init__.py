@@ -10,7 +10,7 @@ from handrail.dialects import NAMES
 from handrail.errors import HandrailError
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.options import (
     image_options,
     layered_option,
@@ -87,7 +87,7 @@ def command(task: str | None, **options: Any) -> None:
     if options["model"] is None and not options["replay"]:
         raise click.UsageError("name a model with --model PROVIDER:NAME")
     with needs_extra():
-        from handrail.surfaces.cli.agent.run import RunOptions, run  # noqa: PLC0415  needs the packages of the extra
+        from handrail.surfaces.cli.agent.run_agent import RunOptions, run  # noqa: PLC0415  needs the packages of the extra
     run_options = RunOptions(*(options.pop(name) for name in RunOptions._fields))
     root, hints = options.pop("root"), AllowHints()
     with open_workspace(root, approver=terminal_approver(), tell=hints.append, **options) as workspace:

@@ -10,7 +10,7 @@ from handrail.policy.policy import FILE
 from handrail.policy.rule_match import PlacedRule
 from handrail.surfaces.cli.approvals.rule_edits import add, disable, enable, remove
 from handrail.surfaces.cli.approvals.rule_test import test
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 from handrail.workspace import internals

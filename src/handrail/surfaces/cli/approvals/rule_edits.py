@@ -22,7 +22,7 @@ from handrail.policy.rule_store import RuleFile
 from handrail.policy.rule_text import EDIT, parse_rule
 from handrail.policy.rules import ANY_TOOL, LEVELS, Rule, checked, from_text, parse_time, short_rule
 from handrail.surfaces.approval_text import SCOPE_WORDS
-from handrail.surfaces.cli.light.opening import usage_errors
+from handrail.surfaces.cli.light.open_workspace import usage_errors
 from handrail.surfaces.cli.options import root_option
 from handrail.surfaces.cli.terminal_access import refuse_unattended
 

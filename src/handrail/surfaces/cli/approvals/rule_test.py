@@ -17,7 +17,7 @@ from handrail.policy.rule_text import EDIT, FETCH, RUN
 from handrail.runtime.session import Session
 from handrail.runtime.undo_plan import Plan
 from handrail.surfaces.cli.light.call_tool import given_params
-from handrail.surfaces.cli.light.opening import dialect_of, open_workspace
+from handrail.surfaces.cli.light.open_workspace import dialect_of, open_workspace
 from handrail.surfaces.cli.light_options import journal_errors
 from handrail.surfaces.cli.options import dialect_options, json_option, root_option
 from handrail.surfaces.cli.render import echo_json

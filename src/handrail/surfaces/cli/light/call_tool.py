@@ -8,9 +8,9 @@ from typing import Any
 from handrail.dialects import load
 from handrail.kernel.host.terminal import wants_colour
 from handrail.ops.text.display import visible
-from handrail.surfaces.cli.light.finding import found_workspace
+from handrail.surfaces.cli.light.find_workspace import found_workspace
 from handrail.surfaces.cli.light.light_words import FLAG, WORKSPACE_OPTIONS, Option, Ordinary
-from handrail.surfaces.cli.light.opening import dialect_of, open_workspace
+from handrail.surfaces.cli.light.open_workspace import dialect_of, open_workspace
 from handrail.surfaces.cli.light.plain_output import echo, usage_error
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json, human

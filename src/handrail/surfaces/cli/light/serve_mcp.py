@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from handrail.dialects import load
 from handrail.kernel.host.state_dir import read_text
 from handrail.kernel.host.std_streams import file_behind_stderr, say
-from handrail.surfaces.cli.light.finding import found_workspace
+from handrail.surfaces.cli.light.find_workspace import found_workspace
 from handrail.surfaces.cli.light.light_words import FLAG, WORKSPACE_OPTIONS, Option, Ordinary
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.light.plain_output import echo, usage_error
 from handrail.tools.exports import api_name
 from handrail.workspace import Workspace

@@ -3,7 +3,7 @@
 import click
 
 from handrail.errors import UndoError
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 

@@ -14,7 +14,7 @@ from handrail.ops.text.change_preview import change_diff
 from handrail.ops.text.display import visible
 from handrail.runtime.undo_plan import Plan
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.light_options import journal_errors, json_option, root_option
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver

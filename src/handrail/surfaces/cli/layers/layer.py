@@ -9,11 +9,11 @@ from handrail.errors import HandrailError, did_you_mean
 from handrail.kernel.layers.layer_store import DEFAULT, LayerStore
 from handrail.ops.text.display import age, one_line, visible
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.light.finding import root_errors
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.layers.keep_changes import NOT_KEPT, keep
+from handrail.surfaces.cli.light.find_workspace import root_errors
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.light_options import echo_json, json_option, root_option
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
-from handrail.surfaces.cli.undoing.keeping import NOT_KEPT, keep
 from handrail.workspace import Workspace
 
 _name = click.argument("name", default=DEFAULT, metavar="[NAME]")

@@ -6,7 +6,7 @@ from typing import Any
 
 from handrail.dialects import DEFAULT, NAMES, find_dialect, load
 from handrail.errors import HandrailError
-from handrail.surfaces.cli.light.finding import found_workspace, root_errors
+from handrail.surfaces.cli.light.find_workspace import found_workspace, root_errors
 from handrail.surfaces.cli.light.plain_output import echo, usage_error
 from handrail.workspace import Workspace
 

@@ -11,7 +11,7 @@ _OPEN = 64
 _Identity = tuple[int, int]
 
 
-class DirectoryStack:
+class DeepWalk:
     """Holds the directories from the top of a walk down to where it is; opens those far above again on the way up."""
 
     def __init__(self, top: int) -> None:

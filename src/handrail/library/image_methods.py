@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from handrail.errors import ImageError, WorkspaceError
-from handrail.library.layered_work import LAYER_NAME, ImagePlace, LayeredWork, Running
+from handrail.library.layer_methods import LAYER_NAME, ImagePlace, LayerMethods, Running
 from handrail.model.paths import NAME_BYTES, PATH_BYTES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FRESH = "fork-{}"
 """The name of a layer that is removed when its workspace closes."""
 
 
-class ImageWork(LayeredWork):
+class ImageMethods(LayerMethods):
     """Adds the method that writes an image to a workspace. `Workspace` provides the attributes."""
 
     def commit(self, image: str, *, running: Running = "refuse") -> str:

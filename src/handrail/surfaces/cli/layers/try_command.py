@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from handrail.errors import HandrailError
-from handrail.library.layered_work import TEMPORARY
+from handrail.library.layer_methods import TEMPORARY
 from handrail.model.approval import Question, Verdict
 from handrail.settings import APPROVE
-from handrail.surfaces.cli.light.opening import open_workspace
+from handrail.surfaces.cli.layers.keep_changes import NOT_KEPT, keep
+from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.options import network_option, root_option, sandbox_option
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
-from handrail.surfaces.cli.undoing.keeping import NOT_KEPT, keep
 
 _SECONDS = 3600.0
 

@@ -41,7 +41,7 @@ class ImagePlace(NamedTuple):
     """An absolute path in the image; None for the one that its configuration names."""
 
 
-class LayeredWork:
+class LayerMethods:
     """Adds the methods of layers to a workspace. `Workspace` provides the attributes."""
 
     _services: "Services"

@@ -1,0 +1,1 @@
+"""Holds the commands for layers: layer and try."""
