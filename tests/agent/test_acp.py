@@ -137,3 +137,21 @@ def test_acp_unknown_directory_is_a_request_error(root: Path, script: Script) ->
 
     with pytest.raises(acp.RequestError):
         asyncio.run(talk())
+
+
+@pytest.mark.parametrize("below", ["", ".."])
+def test_acp_session_in_home_is_refused(
+    root: Path, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, below: str
+) -> None:
+    monkeypatch.setenv("HOME", str(root))
+    (tmp_path / "link").symlink_to(root / below)
+
+    async def talk(cwd: Path) -> Any:
+        async with connected(Editor(), "--model", script(DONE)) as agent:
+            with pytest.raises(acp.RequestError) as refused:
+                await agent.new_session(cwd=str(cwd), mcp_servers=[])
+            return refused.value.data
+
+    for cwd in (root / below, tmp_path / "link"):
+        why = "it is or contains your home directory; open a project in the editor"
+        assert asyncio.run(talk(cwd)) == {"reason": f"cannot use {cwd} as the workspace: {why}"}

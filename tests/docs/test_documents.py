@@ -38,8 +38,9 @@ NEEDS_MORE = "# each needs its package"
 
 
 @pytest.mark.parametrize(("page", "n"), PROGRAMS)
-def test_documented_program_runs(page: str, n: int, root: Path) -> None:
+def test_documented_program_runs(page: str, n: int, root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     code = fences(page, "python")[n].replace("/path/to/project", str(root))
+    code = code.replace("/path/to", str(tmp_path_factory.mktemp("path")))
     compiled = compile(code, page, "exec")
     (root / "README.md").write_text("hello\n")
     if NEEDS_MORE not in code:

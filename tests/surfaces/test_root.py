@@ -140,7 +140,7 @@ def test_cli_in_deleted_directory_refuses(project: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(gone)
     gone.rmdir()
     done = CliRunner().invoke(main, ["tools"])
-    assert "cannot use . as the workspace: it no longer exists; choose one with --root DIR" in done.stderr
+    assert "cannot use . as the workspace: it cannot be found; choose one with --root DIR" in done.stderr
 
 
 def test_cli_completion_lists_paths_of_found_root(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

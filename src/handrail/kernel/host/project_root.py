@@ -25,7 +25,7 @@ class FoundRoot(NamedTuple):
 
 
 class RootRefused(Exception):  # noqa: N818  the surface words it for the user
-    """Says why the current directory cannot be the workspace."""
+    """Says why a directory that the user did not name cannot be the workspace."""
 
     def __init__(self, path: str, why: Literal["gone", "home", "other_user"]) -> None:
         super().__init__(path, why)
@@ -48,11 +48,8 @@ def find_root() -> FoundRoot:
         here = os.getcwd()
     except FileNotFoundError:
         raise RootRefused(".", "gone") from None
+    refuse_root(here)
     homes, user = _homes_and_above(), os.geteuid()
-    if _identity(here) in homes:
-        raise RootRefused(here, "home")
-    if _owner(here) != user:
-        raise RootRefused(here, "other_user")
 
     def is_allowed(directory: str) -> bool:
         return _owner(directory) == user and _identity(directory) not in homes and not _is_public(directory)
@@ -63,6 +60,17 @@ def find_root() -> FoundRoot:
             if _owner(os.path.join(directory, marker)) == user:
                 return FoundRoot("." if directory == here else directory, marker)
     return FoundRoot(".")
+
+
+def refuse_root(directory: str) -> None:
+    """Raise RootRefused for a home directory, a directory above one, a directory of another user, and a missing one."""
+    real = os.path.realpath(directory)
+    if (identity := _identity(real)) is None:
+        raise RootRefused(directory, "gone")
+    if identity in _homes_and_above():
+        raise RootRefused(directory, "home")
+    if _owner(real) != os.geteuid():
+        raise RootRefused(directory, "other_user")
 
 
 def _above(directory: str) -> Iterator[str]:

@@ -18,8 +18,10 @@ import handrail
 from handrail.agent import Agent, Budget
 from handrail.chat.asker import Event
 from handrail.errors import HandrailError
+from handrail.kernel.host.project_root import RootRefused, refuse_root
 from handrail.model.approval import Question, Verdict
 from handrail.surfaces.acp.acp_messages import asked_call, permission_options, stop_reason, update_of, verdict_of
+from handrail.surfaces.root_refusal import why_refused
 from handrail.workspace import Workspace
 
 
@@ -92,9 +94,16 @@ class HandrailAcp:
         )
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
-        """Open the directory as a workspace. Its settings and rules hold as everywhere."""
+        """Open the directory as a workspace. Its settings and rules hold as everywhere.
+
+        An editor without a project names the home of the user, which must not become a workspace.
+        """
         try:
+            refuse_root(cwd)
             made = AcpSession(self._client, cwd, self._model, self._dialect, self._budget, **self._options)
+        except RootRefused as refused:
+            reason = f"{why_refused(refused)}; open a project in the editor"
+            raise acp.RequestError.invalid_params({"reason": reason}) from None
         except HandrailError as error:
             raise acp.RequestError.invalid_params({"reason": str(error)}) from None
         self._sessions[made.id] = made

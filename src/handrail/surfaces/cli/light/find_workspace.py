@@ -7,12 +7,7 @@ from handrail.kernel.host.project_root import RootRefused, find_root
 from handrail.model.faults import PathFault
 from handrail.ops.text.display import visible
 from handrail.surfaces.cli.light.plain_output import echo, usage_error
-
-_WHY_NOT_TAKEN = {
-    "gone": "it no longer exists",
-    "home": "it is or contains your home directory",
-    "other_user": "it belongs to another user",
-}
+from handrail.surfaces.root_refusal import why_refused
 
 
 def found_workspace(*, silent: bool = False) -> str:
@@ -20,8 +15,7 @@ def found_workspace(*, silent: bool = False) -> str:
     try:
         found = find_root()
     except RootRefused as refused:
-        place, why = visible(refused.path), _WHY_NOT_TAKEN[refused.why]
-        raise usage_error(f"cannot use {place} as the workspace: {why}; choose one with --root DIR") from None
+        raise usage_error(f"{why_refused(refused)}; choose one with --root DIR") from None
     if found.path != "." and not silent:
         echo(f"handrail: using the workspace {visible(found.path)}, which has a {found.marker}", err=True)
     return found.path
