@@ -68,3 +68,21 @@ def test_nearest_path_in_directory_with_many_names_is_bounded(root: Path) -> Non
         error = workspace.call("file", "file.read", {"path": "page-00007.tx"}).error
     assert error is not None
     assert error.suggestion.startswith("Did you mean page-0")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "srx/handrail/kernel/disk.py",
+        "src/handrial/kernl/disk.py",
+        "scr/hndrail/kernal/dsik.py",
+        "src/handrail/kernel/disc.py",
+    ],
+)
+def test_nearest_path_every_wrong_component_is_put_right(root: Path, wrong: str) -> None:
+    (root / "src" / "handrail" / "kernel").mkdir(parents=True)
+    (root / "src" / "handrail" / "kernel" / "disk.py").write_text("x")
+    with Workspace(str(root), limits={"nearest_seconds": 0}) as workspace:
+        error = workspace.call("file", "file.read", {"path": wrong}).error
+    assert error is not None
+    assert error.suggestion.startswith("Did you mean src/handrail/kernel/disk.py?")

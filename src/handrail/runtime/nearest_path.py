@@ -5,6 +5,7 @@ Only what a listing or a search would show is named: no protected file, nothing 
 
 import posixpath
 import re
+from bisect import bisect_left
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -81,14 +82,28 @@ class _NearestPaths:
 
     def _spelled(self, parts: list[str]) -> str | None:
         """Follow the path; take the most similar name where a component does not exist."""
-        place = ""
-        for number, part in enumerate(parts, 1):
-            kind = self._kind if number == len(parts) else "directory"
-            name = part if self._exists(place + part, kind) else self._alike(place, part, kind)
+        path, number = list(parts), 0
+        while (number := self._first_missing(path, number)) < len(path):
+            name = self._alike("".join(f"{part}/" for part in path[:number]), path[number], self._kind_of(path, number))
             if name is None:
                 return None
-            place += f"{name}/"
-        return place[:-1] if self._exists(place[:-1], self._kind) else None
+            path[number] = name
+            number += 1
+        return found if self._exists(found := "/".join(path), self._kind) else None
+
+    def _first_missing(self, path: list[str], start: int) -> int:
+        """Return which component is the first that does not exist, from `start` on, or the number of components.
+
+        Below a missing component nothing exists, so that few looks are enough in a deep tree.
+        """
+
+        def is_missing(number: int) -> bool:
+            return not self._exists("/".join(path[: number + 1]), self._kind_of(path, number))
+
+        return bisect_left(range(len(path)), True, lo=start, key=is_missing)
+
+    def _kind_of(self, path: list[str], number: int) -> str:
+        return self._kind if number + 1 == len(path) else "directory"
 
     def _alike(self, place: str, part: str, kind: str) -> str | None:
         from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
