@@ -214,7 +214,7 @@ def test_fleet_resume_after_kill_does_only_what_is_missing(place: Path, tree_roo
         while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
             time.sleep(0.05)
     said = handrail("fleet", "status", "out", cwd=place).stdout
-    assert "no process works on it" in said
+    assert "no process works on this run" in said
     assert handrail("fleet", "run", argv[2], "--agent", "mine:double", "--out", "out", cwd=place).returncode == 2
     assert handrail("fleet", "resume", "out", cwd=place).returncode == 0
     found = lines_of(results)

@@ -66,7 +66,7 @@ class Agent:
         self._scope: anyio.CancelScope | None = None
 
     def run(self, task: str) -> Outcome:
-        """Work on a task until it is done or a budget is spent. A second task goes on with the conversation."""
+        """Work on a task until it is done or a budget is spent. A second task continues the conversation."""
         return anyio.run(self.arun, task)
 
     def resume(self, trajectory: str) -> Outcome:
@@ -74,7 +74,7 @@ class Agent:
         return anyio.run(self.aresume, trajectory)
 
     async def arun(self, task: str) -> Outcome:
-        """Work on a task until it is done or a budget is spent. A second task goes on with the conversation."""
+        """Work on a task until it is done or a budget is spent. A second task continues the conversation."""
         if self._loop:
             self._loop.tell(task)
             self._loop.spent = Spent(price_known=has_price(self.model))

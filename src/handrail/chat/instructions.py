@@ -1,4 +1,4 @@
-"""Writes what the model is told before its task: how to work, its tools, and the project's own guide."""
+"""Writes what the model reads before its task: how to work, its tools, and the project's own guide."""
 
 from handrail.kernel.fs.reader import Reader
 from handrail.model.faults import Fault
@@ -22,7 +22,7 @@ You are a coding agent. You work in one project directory with the tools below, 
 
 
 def instructions(router: ToolRouter, reader: Reader, root: str, directory: str = ".") -> str:
-    """Return the instructions for a run. `directory`, relative to the root, is where the user stands."""
+    """Return the instructions for a run. `directory` is the current directory of the user, relative to the root."""
     about = f"The project directory is {root}."
     tools = system_prompt(router.dialect, list(router.tools.values())).rstrip()
     return "\n\n".join([_HOW_TO_WORK, about, *_guides(reader, directory), tools])

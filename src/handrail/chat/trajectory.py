@@ -60,7 +60,7 @@ class Trajectory:
 
     @classmethod
     def take_up(cls, path: str, session: str) -> Self:
-        """Read the trajectory of a run that goes on in a new session. Raises TrajectoryError, also if it still runs."""
+        """Read the trajectory of a run that a new session continues. Raises TrajectoryError, also if it still runs."""
         held = _hold(path)
         try:
             made = cls.load(path, held)

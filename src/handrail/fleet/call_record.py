@@ -26,7 +26,7 @@ class CallRecord:
         self._running: set[str] = set()
         self._changed = threading.Condition()
         self.restored = False
-        """True if the workspace was restored: an id that stands for another call then means a divergence."""
+        """True if the workspace was restored: an id with another call then means a divergence."""
 
     def once(self, call_id: str, digest: str, make: Callable[[], Json]) -> Json:
         """Return the recorded answer to a call, or make the call. Raises CallIdError and DivergedError."""

@@ -33,7 +33,7 @@ class _Lines:
 
 
 class _Output:
-    """Stands in the place of a standard stream; writes to the episode of the thread, or to the stream itself."""
+    """Replaces a standard stream; writes to the episode of the thread, or to the stream itself."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -166,6 +166,7 @@ class EpisodeRuns:
             slot.link.begin(request, reply)
 
     def _heard(self, run: _TaskRun, event: Json) -> None:
+        """Record and report an event of a host, unless it comes from an earlier epoch."""
         if run.ledger.take(event):
             if event["event"] == "logged":
                 self._fleet.count_calls(1)

@@ -123,7 +123,7 @@ class Fleet:
         seconds: float | None = None,
         on_event: Callable[[Json], None] | None = None,
     ) -> "Iterator[Done]":
-        """Run an episode for each task, beside its workspace; yield the results as they come.
+        """Run an episode for each task, in the host of its workspace; yield the results as they come.
 
         Args:
             episode: `package:function`, or a function that hosts can import. It gets a workspace and a task.

@@ -24,7 +24,7 @@ class BusyError(FleetError):
 
 
 class StaleEpochError(FleetError):
-    """The workspace was given to another host meanwhile."""
+    """The workspace has another host by now."""
 
     kind = "stale"
 

@@ -141,6 +141,7 @@ class _RunWork:
         self._stopping = threading.Event()
 
     def work(self) -> Json:
+        """Do all open tasks in a fleet and return the last status."""
         options = self._run.options
         with Fleet(
             options.engine,

@@ -25,7 +25,7 @@ _MOST_DIFFERENCES = 20
 
 
 class HeldWorkspace:
-    """Holds a workspace in this process, under the lease of an epoch."""
+    """Holds a workspace in this process, for one epoch."""
 
     def __init__(self, name: str, epoch: int, copy: TreeCopy, settings: Json, tell: Tell) -> None:
         self.name, self.epoch, self._copy, self._settings, self._tell = name, epoch, copy, settings, tell

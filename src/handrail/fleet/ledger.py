@@ -17,6 +17,7 @@ class Ledger:
         self._begin()
 
     def _begin(self) -> None:
+        """Forget all calls, and every saved state but the first one."""
         self._saved, self._notes = self._base, dict[str, Any]()
         self._answers, self._redo = list[Json](), dict[str, Json]()
         self._held, self._roots = set[str](), list[str]()

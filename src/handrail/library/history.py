@@ -156,6 +156,7 @@ class History:
         return entries_since(journal, find_mark(journal, name), of)
 
     def _chosen(self, n: int | None, since: int | None, of: str | None) -> list[JournalEntry]:
+        """Return the entries that an undo takes back, the newest first. Raises UndoError if there are none."""
         found: list[JournalEntry] = []
         for entry, undone in _undamaged(self._services.journal):
             if n is not None and entry.n <= n:

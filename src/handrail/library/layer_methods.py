@@ -95,8 +95,8 @@ class LayerMethods:
     def apply(self, *, running: Running = "refuse") -> "Plan":
         """Bring the changes of the layer into its root: after approval, all or none, as one entry of its history.
 
-        The layer is empty afterwards. A file that changed in the root meanwhile is merged if that is clean. Conflicts
-        are in the returned plan; then nothing is done.
+        The layer is empty afterwards. If a file changed in the root meanwhile, both versions are merged. If a merge is
+        not clean, the returned plan has a conflict, and nothing is done.
 
         Raises:
             DeniedError: The change was not approved.
@@ -296,7 +296,7 @@ def open_layer(
 
 
 def _open_copy(boundary: "FsBoundary", name: str, why: str, limits: "Limits", warnings: list[str]) -> "CopiedLayer":
-    """Open a copy of the root in the place of a layer, and warn that it is one. Raises WorkspaceError."""
+    """Open a copy of the root instead of a layer, and add a warning. Raises WorkspaceError."""
     from handrail.kernel.host.scratch import CopyTooLarge  # noqa: PLC0415  where the system has no layers
     from handrail.kernel.layers.copied_layer import CopiedLayer  # noqa: PLC0415  where the system has no layers
     from handrail.kernel.layers.layer_store import LayerStore  # noqa: PLC0415  for layered workspaces only

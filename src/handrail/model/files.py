@@ -55,7 +55,7 @@ class Page:
 
     @property
     def more(self) -> bool:
-        """True if the file goes on, or may go on, after this page."""
+        """True if the file has, or may have, more lines after this page."""
         return self.cut or not self.complete or self.first - 1 + self.count < self.total_lines
 
 

@@ -57,7 +57,7 @@ class EscapedBreaks(ToolWarning):
 
 
 class FencedContent(ToolWarning):
-    """A new content stands in a Markdown fence, although the file is no Markdown."""
+    """The new content is in a Markdown fence, although the file is not Markdown."""
 
     path: str
     fence: str

@@ -84,7 +84,7 @@ def _find(lines: list[str], path: Sequence[str]) -> _YamlKey | None:
 
 
 def _value(line: str) -> str:
-    """Return what stands behind the key of a line, without its comment."""
+    """Return the text after the key of a line, without its comment."""
     found = _KEY.match(line)
     text = (found[3] if found else "") or ""
     return text if text.startswith(('"', "[", "{")) else _COMMENT.split(text, maxsplit=1)[0].strip()

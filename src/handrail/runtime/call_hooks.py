@@ -66,7 +66,7 @@ class CallHooks:
         self._log: SessionLog | None = None
 
     def attach(self, session: str, log: "SessionLog") -> None:
-        """Note the session and its log, which hooks are told."""
+        """Note the session and its log, whose names hooks get."""
         self._session, self._log = session, log
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ def encoding_hints(reader: "Reader", path: str, given: Sequence[ToolWarning]) ->
 
 
 def oddities(change: Change) -> Iterator[ToolWarning]:
-    """Yield hints about a new content that was probably not meant as it stands."""
+    """Yield hints about a new content that the model probably did not mean."""
     if isinstance(change, Put) and change.data != (change.base.data if change.base else None):
         if has_escaped_breaks(change.data):
             yield EscapedBreaks(change.path)

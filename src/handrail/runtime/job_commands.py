@@ -53,7 +53,7 @@ class JobRead(NamedTuple):
 
 
 class JobCommands:
-    """Runs jobs for one call. A job goes on after the call; it ends by itself, by `stop`, or with the session."""
+    """Runs jobs for one call. A job continues after the call; it ends by itself, by `stop`, or with the session."""
 
     def __init__(self, call: "Call") -> None:
         self._call, self._session, self._commands = call, call.session, Commands(call)

@@ -81,7 +81,7 @@ def happening(question: Question, view: QuestionView, *, colour: bool = False) -
 
 
 def named_facts(question: Question, view: QuestionView) -> Iterator[tuple[str, str]]:
-    """Yield what the user should know about a call beside its text and its changes, each with its name."""
+    """Yield what else the user should know about a call, besides its text and its changes, each with its name."""
     if question.command and not question.terminal:
         yield from _about_command(question, view)
     if question.rights:

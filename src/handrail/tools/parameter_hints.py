@@ -78,7 +78,7 @@ def _instruction(problem: Problem, given: dict[str, Any], known: dict[str, str])
 
 
 def _other_type(name: str, value: Any, kind: str) -> str:
-    """Return how to send a value in the right type, with the value itself where it can be told."""
+    """Return how to send a value in the right type, with the value itself if it is known."""
     meant: Any = None
     if kind == "string" and isinstance(value, int | float) and abs(value) <= LARGEST_INTEGER:
         meant = str(value)

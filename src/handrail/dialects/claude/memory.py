@@ -133,7 +133,7 @@ def _create(p: Memory, c: Call) -> str:
 
 
 def _put(path: str, data: bytes, c: Call) -> Put:
-    """Return the change that writes a file. Raises TooLarge or MemoryFull; a file may always become smaller."""
+    """Return the change that writes a file. Raises TooLarge or MemoryFull; a smaller file always fits."""
     if len(data) > c.limits.memory_file_bytes:
         raise TooLarge(path, len(data), c.limits.memory_file_bytes)
     size, count = total_size(c.files, MEMORIES)

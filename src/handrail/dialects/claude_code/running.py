@@ -100,7 +100,7 @@ def _carry_over(c: Call, stdout: str, mark: str) -> tuple[str, str]:
 
 
 def _report(p: CodeBash, c: Call, ran: "JobRead", stdout: str, stderr: str) -> str:
-    """Return the output as the model sees it; say where it goes on if the command still runs."""
+    """Return the output that the model sees; if the command still runs, say where the rest will be."""
     whole = "\n".join(part.rstrip("\n") for part in (stdout, stderr) if part.strip("\n"))
     text, reading = cut_middle(whole, _room(c)), ran.reading
     if text != whole:

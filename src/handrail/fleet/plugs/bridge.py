@@ -181,7 +181,7 @@ def returncode(done: ExecResult) -> int:
 
 
 async def threaded(act: "partial[T]") -> T:
-    """Run a function in a thread, so that the harness goes on."""
+    """Run a function in a thread, so that the harness continues."""
     import anyio  # noqa: PLC0415  only asynchronous harnesses need it
 
     return await anyio.to_thread.run_sync(act)

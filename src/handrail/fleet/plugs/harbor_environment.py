@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path  # noqa: TID251  for a type
 
 _FILES = "files"
-"""The directory of a task that its workspace begins with, beside the definition of the environment."""
+"""The directory that the workspace of a task begins with, next to the definition of the environment."""
 
 
 class HandrailEnvironment(BaseEnvironment):

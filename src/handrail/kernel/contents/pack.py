@@ -112,7 +112,7 @@ class Pack:
         return at
 
     def _learn_without_index(self) -> None:
-        """Learn all records again: the index is damaged, or a newer one took its place."""
+        """Find all records by reading the pack itself: the index is damaged, or was replaced by a newer one."""
         self.token = b""
         with suppress(OSError):  # the pack is gone
             fd = os.open(self.path, _READ)

@@ -1,4 +1,4 @@
-"""Names what lies in the directory of one host: roots of workspaces, their state, and files for the fleet."""
+"""Names the files in the directory of one host: roots of workspaces, their state, and files for the fleet."""
 
 import itertools
 import os

@@ -102,7 +102,7 @@ def private_directory(directory: str, name: str) -> str:
 
 
 def keep_pack(directory: str, pack: bytes) -> str:
-    """Write a pack that came over the network beside the directory of its host; return the path."""
+    """Write a pack that came over the network next to the directory of its host; return the path."""
     path = os.path.join(private_directory(directory, "packs"), f"{secrets.token_hex(4)}.pack")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(pack)

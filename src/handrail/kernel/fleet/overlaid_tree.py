@@ -1,4 +1,4 @@
-"""Holds a workspace as an overlay over its tree: opening it copies nothing, and what it changes lies by itself.
+"""Holds a workspace as an overlay over its tree: opening it copies nothing; its changes have their own directory.
 
 The overlay is mounted in the namespace of this process, a host, and ends with it. `enter` must come before all else.
 """

@@ -130,7 +130,7 @@ class _Hashed:
 
 
 def unpack(source: str, target: str, *, expected: str | None = None, over: bool = False) -> Pieces:
-    """Unpack into a directory; return what it held. Raises TreeError if that is not what was `expected`.
+    """Unpack a tree into a directory and return its pieces. Raises TreeError if its id is not the `expected` one.
 
     Names never leave the directory: every parent is opened without following a link. `over` replaces what is there.
     """
@@ -204,7 +204,7 @@ def _make_file(archive: tarfile.TarFile, member: tarfile.TarInfo, fd: int, last:
 
 
 def _descend(root_fd: int, parents: list[str]) -> int:
-    """Open the directory of an entry. Raises OSError if a link stands in the way."""
+    """Open the directory of an entry. Raises OSError if a link is on the way."""
     fd = os.dup(root_fd)
     for parent in parents:
         try:
@@ -224,7 +224,7 @@ def _set_mode(root_fd: int, name: str, mode: int) -> None:
 
 
 def remove_entries(target: str, names: list[str]) -> None:
-    """Remove entries of a tree and what lies below them; never through a link."""
+    """Remove entries of a tree and everything below them. Follows no link."""
     from handrail.kernel.fleet.node_directory import remove_tree  # noqa: PLC0415  it needs more than packing
 
     root_fd = os.open(target, _BELOW)

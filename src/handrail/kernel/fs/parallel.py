@@ -1,4 +1,4 @@
-"""Shares many small tasks among threads, and runs one task beside another."""
+"""Shares many small tasks among threads, and runs one task while another runs."""
 
 import threading
 from collections import deque
@@ -71,7 +71,7 @@ def _join(helpers: list[threading.Thread], failures: list[BaseException]) -> Non
 
 @contextmanager
 def beside(work: Callable[[], None], name: str) -> Iterator[None]:
-    """Run `work` in a thread beside the block. At the end of the block, wait for it and raise what it raised."""
+    """Run `work` in a thread while the block runs. At the end of the block, wait for it and raise what it raised."""
     failed: list[BaseException] = []
 
     def run() -> None:

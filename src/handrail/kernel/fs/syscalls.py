@@ -9,7 +9,7 @@ from typing import Any
 
 _SYNC_FILE_RANGE_WRITE = 2
 AT_FDCWD = -100
-"""Stands for the current directory, in the place of a handle."""
+"""Means the current directory, where a call expects a handle."""
 
 
 @cache

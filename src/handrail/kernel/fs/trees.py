@@ -1,4 +1,4 @@
-"""Holds the two trees that tools may change: the workspace, and the memory directory beside it."""
+"""Holds the two trees that tools may change: the workspace and the memory directory."""
 
 import os
 import threading

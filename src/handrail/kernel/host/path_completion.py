@@ -1,4 +1,4 @@
-"""Lists paths for the completion of a shell. Whoever wrote the repository chose these names."""
+"""Lists paths for the completion of a shell. The names are untrusted: the authors of the repository chose them."""
 
 import os
 import re

@@ -98,7 +98,7 @@ class SessionLog:
             self._tell(one_line(f"hook: {message}", _USER_LINE_CHARS))
 
     def note(self, event: str, facts: dict[str, Any]) -> None:
-        """Log what happened beside requests: the connections of commands, and the rights that they were given."""
+        """Log events that are not requests: the connections of commands, and the rights that they were given."""
         if self._fd >= 0:
             self._write("INFO", event, self._count, facts)
 

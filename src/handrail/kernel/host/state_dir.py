@@ -238,7 +238,7 @@ def _linked(temp: str, path: str) -> bool:
 
 
 def _exchanged(temp: str, path: str) -> bool:
-    """Put a new file in the place of an old one without waiting for the disk, which a rename may do."""
+    """Replace an old file by a new one without waiting for the disk, as a rename may."""
     from handrail.kernel.fs.syscalls import AT_FDCWD, exchange_names  # noqa: PLC0415  most files are synced
 
     try:

@@ -1,4 +1,4 @@
-"""Copies what a fork shares with its parent, beside the files: the history, the memory, and records about files."""
+"""Copies what a fork shares with its parent besides files: the history, the memory, and records about files."""
 
 import os
 import shutil

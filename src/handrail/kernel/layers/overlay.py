@@ -280,6 +280,7 @@ def _enter_own_user_namespace() -> None:
 
 
 def _call(step: str, number: int, *given: Any) -> int:
+    """Make a system call by its number. Raises _Failed with the name of the step."""
     found: int = libc_function("syscall")(number, *given)
     if found < 0:
         raise _Failed(step, ctypes.get_errno())

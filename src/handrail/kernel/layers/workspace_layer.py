@@ -82,7 +82,7 @@ class WorkspaceLayer:
 
     @contextlib.contextmanager
     def all_uppers(self) -> Iterator[list[int]]:
-        """Open all that lies over the root for the time of the block, the top one first."""
+        """Open all directories over the root for the time of the block, the top one first."""
         with self.upper() as upper, self.lowers() as lowers:
             yield [upper, *lowers[:-1]]
 

@@ -84,7 +84,7 @@ def answer_socks(sock: socket.socket, code: int) -> None:
 
 
 def answer_connected(stream: ClientStream, asked: AskedSite) -> None:
-    """Tell the client that its tunnel stands; a plain request has its answer from the server."""
+    """Tell the client that its tunnel is open; a plain request gets its answer from the server."""
     if asked.via == "socks5":
         answer_socks(stream.sock, _SOCKS_SUCCESS)
     elif asked.via == "connect":
@@ -92,7 +92,7 @@ def answer_connected(stream: ClientStream, asked: AskedSite) -> None:
 
 
 def answer_refused(stream: ClientStream, asked: AskedSite | None, refused: Refused) -> None:
-    """Tell the client why it is refused, before its tunnel stands."""
+    """Tell the client why it is refused, before its tunnel is open."""
     status = STATUS[refused.why]
     if asked is not None and asked.via == "socks5":
         answer_socks(stream.sock, _SOCKS_NOT_ALLOWED if status == 403 else _SOCKS_UNREACHABLE)

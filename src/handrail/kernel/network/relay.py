@@ -20,7 +20,7 @@ class _Direction:
     ended: bool = False
     """True if the source sends no more."""
     closed: bool = False
-    """True if the target was told so."""
+    """True if the target knows it."""
     passed: int = 0
 
     def send(self) -> None:

@@ -87,7 +87,7 @@ def _refuse_other_kind(kind: str, path: str) -> None:
 
 
 def _near(path: str) -> str:
-    """Return `; did you mean PATH?` if a name beside the first part of a path that does not exist is near to it."""
+    """Return `; did you mean PATH?` for a path that does not exist, or nothing if no name is similar."""
     above = os.path.expanduser(path).partition(":")[0]
     while above and not os.path.exists(os.path.dirname(above) or "."):
         above = os.path.dirname(above)

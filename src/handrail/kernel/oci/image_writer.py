@@ -84,7 +84,7 @@ class _Layout:
         return {"mediaType": f"{_TYPE}.layer.v1.tar{kind}", "digest": found, "size": at}
 
     def _changes(self, layer: ImageLayer) -> tuple[WrittenLayer, dict[str, Any]]:
-        """Write all that lies over the image as one layer."""
+        """Write all changes over the image as one layer."""
         with _one_tree(layer) as top, self._new_blob() as (fd, place):
             with open(fd, "wb", closefd=False) as file:
                 written = write_archive(top, file)
@@ -102,7 +102,7 @@ class _Layout:
 
     @contextmanager
     def _new_blob(self) -> Iterator[tuple[int, str]]:
-        """Make a file beside the blobs, which gets its name when it is whole; otherwise it is removed."""
+        """Make a file among the blobs; it gets its name when it is complete, otherwise it is removed."""
         place = os.path.join(self._name.path, f".handrail-{os.urandom(6).hex()}")
         fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:

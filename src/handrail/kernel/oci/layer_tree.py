@@ -138,7 +138,7 @@ class LayerTree:
             self._new_directory(above, name, found)
 
     def _new_directory(self, above: int, name: bytes, found: int | None) -> None:
-        """Make a directory in the place of nothing or of another entry. After a whiteout it hides the layers below."""
+        """Make a directory; replace another entry of that name. After a whiteout it hides the layers below."""
         if found is not None:
             self._remove(above, name, found)
         os.mkdir(name, _IMPLIED, dir_fd=above)

@@ -55,7 +55,7 @@ class PageLink:
         """`most_bytes` is how much may wait to be sent; with more, the connection is given up."""
         self.open = False
         self.watched: bool | None = None
-        """Whether a user can answer on the page: a browser shows it, or was just about to. None: not told yet."""
+        """Whether a user can answer on the page: a browser shows it, or will soon. None: not known yet."""
         self._most, self._path = most_bytes, page_socket()
         self._lock = threading.RLock()
         self._queue: deque[tuple[Message, int]] = deque()
@@ -137,7 +137,7 @@ class PageLink:
             os.write(self._wake, b".")
 
     def _lose(self) -> None:
-        """End the connection; what waits for an answer of the page is told so."""
+        """End the connection, and end every wait for an answer of the page."""
         with self._lock:
             if not self.open:
                 return

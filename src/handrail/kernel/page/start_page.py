@@ -26,7 +26,7 @@ def start_in_background() -> str:
 
 
 def run_detached(serve: Callable[[Callable[[str], None]], None]) -> None:
-    """Run `serve` in a child that leaves the terminal and the process group; return when it has told its address.
+    """Run `serve` in a child that leaves the terminal and the process group; return when it has printed its address.
 
     Prints the address. `serve` gets the function that tells it. The exit code is 1 if it ends without.
     """

@@ -304,7 +304,7 @@ class Jobs:
             return [job.facts for job in self._all.values()]
 
     def _tell(self) -> None:
-        with self._lock:  # the newest list is told last
+        with self._lock:  # the newest list is reported last
             self._changed(self.list())
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class TerminalAnswers:
         self._print(data[at:])
 
     def _escape(self, data: bytes, at: int) -> int:
-        """Handle one sequence; return where the text goes on."""
+        """Handle one sequence; return where the text continues."""
         query = _QUERY.match(data, at)
         if query is not None:
             answer = self._answer(query)

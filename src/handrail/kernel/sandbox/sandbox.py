@@ -327,7 +327,7 @@ class Sandbox:
         try:
             with self._names:
                 self._occupied.remove()
-                if self.settings.image is None:  # no program of the host runs what lies in an image
+                if self.settings.image is None:  # no program of the host runs files of an image
                     self._occupied.occupy(self.settings.guarded)
         except OSError as error:  # no weaker way instead: an agent could have caused this
             self._occupied.remove()  # it may hold all handles that this process is allowed

@@ -59,7 +59,7 @@ class Surveys:
 
     @contextmanager
     def made_beside(self, dir_fd: int, scope: Scope, deadline: Deadline) -> Iterator[Skipped]:
-        """Walk the tree beside the block, and yield what the scope leaves out; complete when the block ends."""
+        """Walk the tree in another thread during the block; yield what the scope leaves out, complete at the end."""
         whole = replace(scope, include=(), kinds=())
         skipped, found = Skipped.none(self._limits), Skipped.none(self._limits)
         found.too_large, found.too_deep = Named(_NAMES), Named(_NAMES)

@@ -183,7 +183,7 @@ class _Style:
         return text.isascii() and any(_is_escape(text, each.start()) for each in _ESCAPE.finditer(text))
 
     def comma(self, spots: Spots) -> str:
-        """Return what stands between two values of an array or object."""
+        """Return the text between two values of an array or object."""
         known = spots if len(spots.spots) > 1 else self._top
         if len(known.spots) < 2:
             return ","
@@ -230,7 +230,7 @@ class _Style:
         return f"[{first}{comma.join(lines)}{last}]"
 
     def _around(self, written: str) -> tuple[str, str, str]:
-        """Return what stands before, between and after the texts of a list."""
+        """Return the text before, between and after the strings of a list."""
         items = _LIST(written, 0)[0]
         first = written[1 : items.spots[0].start]
         comma = f"{self._mark}{first}" if first else self.comma(self._top) if self.indent is None else ", "
@@ -247,7 +247,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_escape(text: str, at: int) -> bool:
-    """Return whether the backslash at a place begins an escape: an even number of backslashes stands before it."""
+    """Return whether the backslash at a place begins an escape: an even number of backslashes is before it."""
     start = at
     while start and text[start - 1] == "\\":
         start -= 1

@@ -11,7 +11,7 @@ from handrail.ops.shell.started import Argv
 _SINGLE_QUOTED = re.compile(r"'[^']*'|\\.", re.DOTALL)
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _GOES_ON = re.compile(r"[;|\n]|(?<![&>])&(?![&>])|(?:^|\s)(?:if|while|until|!)\s")
-"""Operators after which a command goes on although its part before them failed. `a && b` does not."""
+"""Operators after which a command continues although its part before them failed. `a && b` does not."""
 _SUBSTITUTES = re.compile(r"\$\((?!\()|`|[<>]\(")
 _DISCARDS = re.compile(r"(?:2|&)>>?\s*/dev/null|2>\s*&-|>>?\s*/dev/null\s+2>\s*&1|>&\s*/dev/null")
 _TARGET = re.compile(r"(?<![<0-9])[0-9]?>{1,2}\|?\s*([^\s;&|<>()'\"$`]+)")

@@ -1,4 +1,4 @@
-"""Recognises a content that a model probably did not mean as it stands."""
+"""Recognises a content that a model probably did not mean."""
 
 import re
 
@@ -12,7 +12,7 @@ def has_escaped_breaks(data: bytes) -> bool:
 
 
 def fence_around(path: str, data: bytes) -> str:
-    """Return the first line of a content that stands in a Markdown fence, if its file is no text about code."""
+    """Return the first line of a content in a Markdown fence, unless the file is text about code."""
     opened = _FENCE.match(data)
     if not opened or path.lower().endswith(_FENCED_FILES) or data.count(opened[1]) != 2:
         return ""

@@ -12,7 +12,7 @@ from handrail.surfaces.cli.options import log_option, network_option, preset_opt
 
 @click.command("acp")
 @model_options
-@click.option("--dialect", type=click.Choice(NAMES), help="The tools; those that the model knows if not given.")
+@click.option("--dialect", type=click.Choice(NAMES), help="The tools; default: those that the model knows.")
 @click.option("--approve", type=click.Choice(APPROVE), help="Who approves calls that write, run or fetch.")
 @preset_option
 @read_only_option
@@ -20,7 +20,7 @@ from handrail.surfaces.cli.options import log_option, network_option, preset_opt
 @network_option
 @log_option
 def command(model: str | None, dialect: str | None, **options: Any) -> None:
-    """Offer the agent to an editor, which starts this command and talks to it over standard input and output."""
+    """Offer the agent to an editor. The editor starts this command and talks to it over standard input and output."""
     if model is None:
         raise click.UsageError("name a model with --model PROVIDER:NAME")
     with needs_extra():

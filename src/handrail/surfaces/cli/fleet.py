@@ -1,4 +1,4 @@
-"""Implements `handrail fleet`: runs many tasks in many workspaces, shows how far a run is, goes on, and reports."""
+"""Implements `handrail fleet`: runs many tasks in many workspaces; shows, resumes and sums up a run."""
 
 import sys
 import time
@@ -33,7 +33,7 @@ def command() -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Report errors of a fleet as usage errors, and say how a stopped run goes on."""
+    """Report errors of a fleet as usage errors."""
     try:
         with needs_extra():
             yield
@@ -51,30 +51,38 @@ def _search_here() -> None:
 @command.command("run")
 @click.argument("tasks", type=click.Path(dir_okay=False), shell_complete=complete_paths.files)
 @click.option("--out", required=True, type=click.Path(file_okay=False), help="The directory for results and logs.")
-@click.option("--agent", metavar="PACKAGE:FUNCTION", help="The episode; without one, --model works on the tasks.")
+@click.option(
+    "--agent",
+    metavar="PACKAGE:FUNCTION",
+    help="The episode that does each task. Without it, the agent does them with --model.",
+)
 @click.option("--model", "models", metavar="PROVIDER:NAME", multiple=True, help="A model; can be given more than once.")
 @click.option(
     "--dialect", "dialects", type=click.Choice(NAMES), multiple=True, help="A dialect to try; can be repeated."
 )
 @budget_options
-@click.option("--tries", type=click.IntRange(1), default=1, show_default=True, help="How often each task is done.")
+@click.option("--tries", type=click.IntRange(1), default=1, show_default=True, help="How many times each task is done.")
 @click.option(
-    "--retries", type=click.IntRange(0), default=0, show_default=True, help="How often a failed try begins again."
+    "--retries", type=click.IntRange(0), default=0, show_default=True, help="How many times a failed try is repeated."
 )
-@click.option("--tree", type=click.Path(file_okay=False), help="The directory that tasks without one begin with.")
-@click.option("--check", metavar="COMMAND", help="The command that says, by its exit code, whether a task has passed.")
+@click.option("--tree", type=click.Path(file_okay=False), help="The tree of tasks that name none.")
+@click.option("--check", metavar="COMMAND", help="A command: a task has passed if it ends with 0.")
 @click.option("--on", "engine", type=click.Choice(ENGINES), default="local", show_default=True, help="Where hosts run.")
-@click.option("--address", metavar="ADDRESS", help="The Ray cluster; the one of this machine if not given.")
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster; default: that of this machine.")
 @click.option("--shared", metavar="DIR", help="A directory that all nodes of the Ray cluster see; trees travel there.")
 @click.option("--directory", metavar="DIR", help="Where hosts keep trees and workspaces on their nodes.")
 @click.option("--allow-open-cluster", is_flag=True, default=None, help="Use a Ray cluster that asks for no token.")
 @click.option("--allow-exposed-cluster", is_flag=True, default=None, help="Let commands reach the cluster's ports.")
-@click.option("--hosts", type=click.IntRange(1), help="How many hosts; one for every two processors if not given.")
+@click.option("--hosts", type=click.IntRange(1), help="How many hosts; default: one for every two processors.")
 @click.option(
-    "--per-host", type=click.IntRange(1), default=fleet_limits.PER_HOST, show_default=True, help="Workspaces of a host."
+    "--per-host",
+    type=click.IntRange(1),
+    default=fleet_limits.PER_HOST,
+    show_default=True,
+    help="The most workspaces of one host.",
 )
 @click.option(
-    "--sandbox", type=click.Choice(SANDBOX), default="strict", show_default=True, help="What confines commands."
+    "--sandbox", type=click.Choice(SANDBOX), default="strict", show_default=True, help="The sandbox level of commands."
 )
 @click.option(
     "--checkpoint",
@@ -85,7 +93,7 @@ def _search_here() -> None:
     help="Save a workspace after so many calls; 0 for never.",
 )
 def run(out: str, **options: Any) -> None:
-    """Do all TASKS, a file with one JSON object a line: `id`, `tree`, and `prompt` or what the episode reads."""
+    """Do all tasks of the file TASKS: each line is a JSON object with `id`, `tree`, and the input of the task."""
     from handrail.fleet.fleet_run import FleetOptions, FleetRun  # noqa: PLC0415  loaded on first use
 
     if bool(options["agent"]) == bool(options["models"]):
@@ -116,7 +124,7 @@ def _check_choice(agent: str | None, models: tuple[str, ...], base_url: str | No
 @command.command("resume")
 @_directory
 def resume(results: str) -> None:
-    """Go on with a run that was stopped: do the tasks that have no result."""
+    """Resume a stopped run: do the tasks that have no result."""
     from handrail.fleet.fleet_run import FleetRun  # noqa: PLC0415  loaded on first use
 
     with _told():
@@ -142,7 +150,7 @@ def _execute(found: Any, directory: str) -> None:
     try:
         status = found.execute(show)
     except KeyboardInterrupt:
-        click.echo(f"\nhandrail: stopped; go on with handrail fleet resume {directory}", err=True)
+        click.echo(f"\nhandrail: stopped; continue with handrail fleet resume {directory}", err=True)
         raise SystemExit(130) from None
     click.echo(f"{_ERASE if terminal else ''}{_line(status)}", err=True)
     if status["failed"]:
@@ -178,7 +186,7 @@ def status(results: str, as_json: bool) -> None:
         return
     click.echo(_line(now))
     if not now["alive"] and now["done"] < now["tasks"]:
-        click.echo(f"no process works on it; go on with handrail fleet resume {results}")
+        click.echo(f"no process works on this run; continue with handrail fleet resume {results}")
 
 
 @command.command("logs")
@@ -217,7 +225,7 @@ def _shown(line: dict[str, Any]) -> str:
 
 @command.command("report")
 @_directory
-@click.option("--html", "page_file", type=click.Path(dir_okay=False), help="Write the report as a page, too.")
+@click.option("--html", "page_file", type=click.Path(dir_okay=False), help="Also write the report as an HTML page.")
 def report(results: str, page_file: str | None) -> None:
     """Sum up the results by task, model and dialect."""
     from handrail.fleet.fleet_run import FleetRun  # noqa: PLC0415  loaded on first use

@@ -1,4 +1,4 @@
-"""Implements `handrail image`: unpacks container images, lists them, and removes layers that are not used."""
+"""Implements `handrail image`: unpacks container images, lists them, and removes unused layers."""
 
 import time
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ _DAYS = 30.0
 
 @click.group("image")
 def command() -> None:
-    """Unpack container images, list them, and remove layers that are not used."""
+    """Unpack container images, list them, and remove unused layers."""
 
 
 @command.command("unpack")
 @click.argument("image")
 @json_option
 def unpack(image: str, as_json: bool) -> None:
-    """Unpack the layers of IMAGE (oci:PATH[:TAG] or docker-archive:PATH), so that its first use is quick."""
+    """Unpack the layers of IMAGE (oci:PATH[:TAG] or docker-archive:PATH) now, so that its first use is quick."""
     started = time.monotonic()
     with _image_errors():
         name, limits = image_name(image), users_limits()
@@ -70,7 +70,11 @@ def list_images(as_json: bool) -> None:
 
 @command.command("prune")
 @click.option(
-    "--days", type=click.FloatRange(0), default=_DAYS, show_default=True, help="Keep what was used since then."
+    "--days",
+    type=click.FloatRange(0),
+    default=_DAYS,
+    show_default=True,
+    help="Keep images that were used in the last N days.",
 )
 @json_option
 def prune(days: float, as_json: bool) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 @click.command("page")
 @click.option("--background", is_flag=True, hidden=True, help="Return when the page is served; it ends when unused.")
 def command(*, background: bool) -> None:
-    """Serve a local web page that shows what agents do, and asks there, too.
+    """Serve a local web page that shows what agents do and asks for approval.
 
-    Prints the address, which opens the page once. If the page is served already, prints a new address of it.
+    Prints the address of the page, which works once. If a server runs already, prints a new address of it.
     """
     from handrail.kernel.page.page_listener import AlreadyRuns, PageListener, address_of_running  # noqa: PLC0415  checks below first
 

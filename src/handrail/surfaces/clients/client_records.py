@@ -39,7 +39,7 @@ class ClientKind(NamedTuple):
     form: str = "json"
     """json (with comments), toml or yaml."""
     entry: dict[str, Any] = _NOTHING
-    """What every entry has beside the command."""
+    """What every entry has besides the command."""
     command: str = "command"
     """The key of the program; the key `args` holds its arguments."""
     one_list: bool = False

@@ -76,7 +76,7 @@ def _name(head: str) -> str:
 
 
 def _beside(rows: list[Row]) -> Iterator[Row]:
-    """Put removed lines beside the added lines that follow them."""
+    """Put removed lines side by side with the added lines that follow them."""
     old: list[Row] = []
     new: list[Row] = []
     for row in [*rows, None]:

@@ -74,7 +74,7 @@ class PageHub:
         return _Taker(self, process, f"p{number}:")
 
     def left(self, process: Process) -> None:
-        """Note that a process has gone, with its questions and everything that it ran."""
+        """Close the questions and sessions of a process that has gone, and mark its running calls as lost."""
         number = self._processes.pop(process, None)
         self.busy_at = time.monotonic()
         prefix = f"p{number}:"

@@ -40,7 +40,7 @@ def _has_part(result: ToolResult) -> bool:
 
 
 def _output(result: ToolResult) -> Any:
-    """Return a text with its hints. An object stays as it is, its hints go beside it; an image is a part."""
+    """Return a text with its hints. An object stays unchanged and its hints follow it; an image is a part."""
     if _has_part(result):
         return text_of(result.output)
     return result.text if isinstance(result.output, str) else result.output

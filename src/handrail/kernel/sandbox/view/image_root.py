@@ -91,7 +91,7 @@ def existing_directory(fd: int, path: str) -> int:
 
 
 def write_etc(fd: int, files: Mapping[str, bytes]) -> None:
-    """Write files of `/etc`; a link in the place of one is replaced, never followed. Raises ImageRefused."""
+    """Write files of `/etc`; a link with such a name is replaced, never followed. Raises ImageRefused."""
     etc = real_directory(fd, "etc")
     try:
         for name, content in files.items():

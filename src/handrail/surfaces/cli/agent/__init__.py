@@ -33,8 +33,10 @@ def budget_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--money", type=click.FloatRange(0, min_open=True), help="The most money, in US dollars."),
         click.option("--tokens", type=click.IntRange(1), help="The most tokens, in and out."),
         click.option("--seconds", type=click.FloatRange(0, min_open=True), help="The most time."),
-        click.option("--steps", type=click.IntRange(1), default=100, show_default=True, help="The most answers."),
-        click.option("--base-url", metavar="URL", help="A server that speaks the protocol of the provider."),
+        click.option(
+            "--steps", type=click.IntRange(1), default=100, show_default=True, help="The most answers of the model."
+        ),
+        click.option("--base-url", metavar="URL", help="A compatible server of the provider's API."),
     ):
         function = option(function)
     return function
@@ -60,10 +62,12 @@ def needs_extra() -> Iterator[None]:
 @click.command("agent")
 @click.argument("task", required=False)
 @model_options
-@click.option("--dialect", type=click.Choice(NAMES), help="The tools; those that the model knows if not given.")
-@click.option("--context-tokens", type=click.IntRange(1000), help="The size of the model's context, if unknown.")
+@click.option("--dialect", type=click.Choice(NAMES), help="The tools; default: those that the model knows.")
+@click.option(
+    "--context-tokens", type=click.IntRange(1000), help="The size of the model's context, if Handrail does not know it."
+)
 @click.option("--trajectory", type=_file, shell_complete=complete_paths.files, help="The file for the steps (ATIF).")
-@click.option("--resume", type=_file, shell_complete=complete_paths.files, help="Go on with the run of a trajectory.")
+@click.option("--resume", type=_file, shell_complete=complete_paths.files, help="Continue the run of a trajectory.")
 @click.option("--replay", type=_file, shell_complete=complete_paths.files, help="Repeat the calls of a trajectory.")
 @preset_option
 @layered_option
@@ -74,12 +78,12 @@ def needs_extra() -> Iterator[None]:
 @sandbox_option
 @network_option
 @log_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON event a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line.")
 def command(task: str | None, **options: Any) -> None:
-    """Work on TASK with a model, until it is done or a budget is spent.
+    """Work on TASK with a model until the task is done or a budget is spent.
 
-    The text of the model goes to standard error as it comes, the final answer to standard output. Calls are approved
-    as everywhere: by rules, or by the user at the terminal.
+    Prints the text of the model to standard error at once, and the final answer to standard output. Rules, or the
+    user at the terminal, approve calls.
     """
     chosen = [name for name in ("resume", "replay") if options[name]]
     if (task is None) != bool(chosen) or len(chosen) > 1:

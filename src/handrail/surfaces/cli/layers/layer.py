@@ -1,4 +1,4 @@
-"""Implements `handrail layer`: lists the layers of a workspace, shows what they changed, applies and discards that."""
+"""Implements `handrail layer`: lists the layers of a workspace; shows, applies and discards their changes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +21,9 @@ _name = click.argument("name", default=DEFAULT, metavar="[NAME]")
 
 @click.group("layer")
 def command() -> None:
-    """List the layers over a workspace; show, apply or discard what one of them changed.
+    """List the layers over a workspace; show, apply or discard their changes.
 
-    NAME is the layer that --layered uses, unless another one is given.
+    NAME is the name of a layer; default: the layer that --layered uses.
     """
 
 
@@ -78,7 +78,7 @@ def apply(name: str, root: str, approve: str | None) -> None:
 @_name
 @root_option
 def discard(name: str, root: str) -> None:
-    """Forget all changes of a layer."""
+    """Delete all changes of a layer."""
     with _opened(root, name) as workspace:
         workspace.discard()
 

@@ -1,4 +1,4 @@
-"""Implements `handrail try`: runs a command in a layer, shows what it changed, and asks whether to keep that."""
+"""Implements `handrail try`: runs a command in a layer, shows what it changed, and asks whether to keep the changes."""
 
 import os  # noqa: TID251  for a name that no other trial has
 import sys
@@ -26,9 +26,9 @@ _SECONDS = 3600.0
 @click.option("--approve", type=click.Choice(APPROVE), default="ask", help="Who decides whether to keep the changes.")
 @click.option("--seconds", type=float, default=_SECONDS, show_default=True, help="The time limit of the command.")
 def command(command: tuple[str, ...], root: str, seconds: float, **options: Any) -> None:
-    """Run COMMAND on a layer over the workspace, show what it changed, and ask whether to keep that.
+    """Run COMMAND in a layer over the workspace, show what it changed, and ask whether to keep the changes.
 
-    The exit status is that of the command; 3 if its changes were not kept.
+    Ends with the exit status of the command, or with 3 if its changes were not kept.
     """
     ask, hints = terminal_approver(), AllowHints()
 
