@@ -316,8 +316,10 @@ class Agno(Driven):
 
 
 class LangChain(Driven):
+    """Later versions ask for a version of certifi that could not be had."""
+
     name = "LangChain"
-    package = PyPI("langchain", "1.5.0", ("langchain-community==0.4.2",))
+    package = PyPI("langchain", "1.4.7", ("langchain-community==0.4.2",))
     driver = "with_langchain"
     confines = True
 

@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """What one word sets; other settings of the same source win."""
 SANDBOX = ("off", "network", "strict")
-DURABILITY = ("none", "rename", "full")
+DURABILITY = ("none", "log", "rename", "full")
 JOURNAL = ("off", "on", "required")
 LOG_LEVELS = ("debug", "info", "off")
 TELEMETRY = ("otel", "off")

@@ -54,7 +54,7 @@ class Workspace(RawAccess, ImageMethods):
         sandbox: What confines commands: `strict`, `network` (the same, with network) or `off`.
         network: The only hosts that commands may reach, such as `["github.com", "*.python.org"]`.
         allow_reduced: Run commands with less confinement on a machine that cannot give the level of `sandbox`.
-        durability: What a write waits for: `full` (file and directory on disk), `rename` or `none`.
+        durability: What a write waits for: `full` (file and directory on disk), `rename`, `log` or `none`.
         journal: Record changes so that they can be undone: `on`, `off`, or `required` (refuse what cannot be recorded).
         log: The file of the session log; in the state directory if not given.
         log_level: `info`, `debug` (whole parameters and outputs) or `off`.
@@ -99,7 +99,7 @@ class Workspace(RawAccess, ImageMethods):
         sandbox: Literal["off", "network", "strict"] | None = None,
         network: Sequence[str] | None = None,
         allow_reduced: bool | None = None,
-        durability: Literal["none", "rename", "full"] | None = None,
+        durability: Literal["none", "log", "rename", "full"] | None = None,
         journal: Literal["off", "on", "required"] | None = None,
         log: "str | PathLike[str] | None" = None,
         log_level: Literal["debug", "info", "off"] | None = None,
@@ -209,13 +209,15 @@ class Workspace(RawAccess, ImageMethods):
         durability = self.settings.durability
         journal = journal_of(state, self.settings.journal, sync=durability != "none")
         trees = Trees(boundary, state.path)
-        writer = Writer(trees, state, journal, durability)
+        writer = Writer(trees, state, journal, limits, durability)
         parts = {} if layer is None else {"copied" if layer.why else "layer": layer}
         powers, hidden = self.settings.powers, tuple(own_files)
         self._services = Services(trees, state, limits, writer, powers, journal, own=hidden, **parts)  # type: ignore[arg-type]
         self._rules = rules_for(self.settings, rules_state, self.warnings)
         self.recovered = self._recover(writer)
         """The number of commits of killed processes that were rolled back or finished."""
+        later = writer.changed_later
+        self.warnings += [f"not restored after a loss of power, because it changed later: {path}" for path in later]
 
     def _recover(self, writer: Writer) -> int:
         try:

@@ -11,11 +11,24 @@ from handrail.kernel.contents import compaction, pack, pack_index, packs
 from handrail.kernel.fs import metadata, syscalls
 from handrail.kernel.host import state_dir
 from handrail.kernel.journal import blobs, journal
-from handrail.kernel.write import intent_log, publish, recovery, subtree
+from handrail.kernel.write import intent_log, publish, recovery, redo_log, subtree
 from handrail.kernel.write import writer as commit
 
 CHANGING = {
-    *("write", "pwrite", "ftruncate", "fsync", "link", "symlink", "rename", "replace", "unlink", "mkdir", "makedirs"),
+    *(
+        "write",
+        "pwrite",
+        "ftruncate",
+        "fsync",
+        "fdatasync",
+        "link",
+        "symlink",
+        "rename",
+        "replace",
+        "unlink",
+        "mkdir",
+        "makedirs",
+    ),
     *("rmdir", "fchmod", "fchown", "setxattr", "removexattr", "open", "rename_to_free_name", "exchange_names"),
 }
 Call = Callable[..., Any]
@@ -41,8 +54,8 @@ class FaultyOs:
             number = len(self.calls)
             if number == self._at or (self._lasting and number > self._at):
                 return self._act(name, real, args, options)
-            # fsync is counted but not done: no test cuts the power.
-            return None if name == "fsync" else real(*args, **options)
+            # A sync is counted but not done: no test cuts the power.
+            return None if name in ("fsync", "fdatasync", "sync_whole") else real(*args, **options)
 
         return call
 
@@ -56,8 +69,9 @@ def faults(at: int, act: Act, *, lasting: bool = False, missing: tuple[str, ...]
     """Replace os in all modules of the writer. `missing` names calls that fail as unsupported."""
     faulty: Any = FaultyOs(at, act, lasting=lasting, missing=missing)
     modules: tuple[Any, ...] = (publish, commit, metadata, recovery, intent_log, state_dir, journal, blobs, subtree)
-    modules += (compaction, pack, pack_index, packs, syscalls)
-    own = [(publish, "rename_to_free_name"), (publish, "exchange_names"), (recovery, "exchange_names")]
+    modules += (compaction, pack, pack_index, packs, syscalls, redo_log)
+    own: list[tuple[Any, str]] = [(publish, "rename_to_free_name"), (publish, "exchange_names")]
+    own += [(recovery, "exchange_names"), (redo_log, "sync_whole")]
     real = [getattr(module, name) for module, name in own]
     for module in modules:
         module.os = faulty

@@ -125,6 +125,10 @@ class Limits(NamedTuple):
     """The most levels of directories in which changes and git repositories are looked for."""
     skipped_directories: int = 10_000
     """The most directories in `node_modules` and other skipped directories that are searched for git repositories."""
+    redo_log_bytes: int = 16 * MIB
+    """The most new content that the log of `durability = "log"` takes before it is emptied."""
+    redo_log_seconds: float = 30.0
+    """The longest time after which that log is emptied."""
     journal_days: int = 90
     """The time for which a pruned journal keeps entries; session logs and unfinished intents are kept as long."""
     journal_bytes: int = 2 * GIB

@@ -50,6 +50,6 @@ class ProjectFile:
         with closing(FsBoundary(self._root)) as boundary:
             change = Put(quote(self._name), text.encode(), self._base)
             state = State(boundary.root)
-            made = Writer(Trees(boundary), state, journal_of(state))
+            made = Writer(Trees(boundary), state, journal_of(state), self._limits)
             with closing(made), made.locked(change.path) as writer:
                 writer.commit([change], writer.targets([change]), Origin(by="user", about="handrail config"))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
+from typing import Any
 
 from handrail.kernel.fs.placeholder import SPARE
 from handrail.kernel.fs.syscalls import pwrite_all
@@ -78,11 +79,21 @@ class Intent:
     pid: int = 0
     """The process that makes the commit."""
 
+    @classmethod
+    def of(cls, facts: dict[str, Any], **state: Any) -> "Intent":
+        """Return the intent that `facts` describe. Raises KeyError, TypeError or ValueError if they are damaged."""
+        (device, inode), steps = facts["root"], [Step(*step) for step in facts["steps"]]
+        known = {name: facts[name] for name in ("made", "gone", "line")}
+        return cls(root=[device, inode], steps=steps, **known, **{"fd": -1, **state})
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the intent file and the log keep of a commit."""
+        steps = [_facts_of(step) for step in self.steps]
+        return {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
+
     def save(self, *, sync: bool) -> None:
         """Append the current state to the intent file."""
-        steps = [_facts_of(step) for step in self.steps]
-        facts = {"root": self.root, "steps": steps, "made": self.made, "gone": self.gone, "line": self.line}
-        self._append(_to_json(facts | {"begun": self.begun}).encode())
+        self._append(_to_json(self.facts() | {"begun": self.begun}).encode())
         if sync:
             os.fsync(self.fd)
 
@@ -209,10 +220,8 @@ def _read(fd: int) -> Intent | None:
         return None
     try:
         facts = json.loads(lines[-1])
-        steps = [Step(*step) for step in facts["steps"]]
-        known = {name: facts[name] for name in ("made", "gone", "line")}
-        device, inode = facts["root"]
-        begun = facts.get("begun", False)
-        return Intent(fd, [device, inode], steps=steps, done=done, size=size - len(cut), begun=begun, **known)
+        intent = Intent.of(facts, fd=fd, done=done, size=size - len(cut))
+        intent.begun = facts.get("begun", False)
+        return intent
     except (ValueError, TypeError, KeyError):
         return None  # the disk damaged the file: nothing in it is reliable

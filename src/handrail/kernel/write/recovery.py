@@ -75,13 +75,24 @@ class Recovery:
                 intent.save(sync=False)
             for step in reversed(intent.steps):
                 stays |= self._in_directory(step, self._restore, held)
+        if stays:
+            self.finish(intent, held)
+        else:
+            self._drop_all(intent, held)
+            for rel in reversed(intent.made):
+                self._finish.remove_if_empty(rel)
+        intent.end()
+
+    def finish(self, intent: Intent, held: Mapping[str, int] = _NONE_HELD) -> None:
+        """Do the cleanup of a commit whose files are published."""
+        self._drop_all(intent, held)
+        for rel in intent.gone:
+            self._finish.remove_if_empty(rel)
+        self._finish.enter(intent)
+
+    def _drop_all(self, intent: Intent, held: Mapping[str, int]) -> None:
         for step in intent.steps:
             self._in_directory(step, self._drop_spares, held)
-        for rel in intent.gone if stays else reversed(intent.made):
-            self._finish.remove_if_empty(rel)
-        if stays:
-            self._finish.enter(intent)
-        intent.end()
 
     def _open(self, step: Step) -> int:
         return self._trees.of(step.directory).open_any_directory(quote(step.directory) or ".")

@@ -36,15 +36,17 @@ from handrail.kernel.fs.trees import Trees, in_memory
 from handrail.kernel.host.state_dir import State
 from handrail.kernel.journal.commit_entry import CommittedChange, changed_paths
 from handrail.kernel.journal.journal import Journal, Origin
+from handrail.kernel.write.durability import Durability
 from handrail.kernel.write.finish import Finish
 from handrail.kernel.write.intent_log import Intent, IntentLog, Step, file_mark
+from handrail.kernel.write.planned_change import PlannedChange, close_file, new_state, version_after
 from handrail.kernel.write.preconditions import expect
 from handrail.kernel.write.publish import publish, swap_directory
 from handrail.kernel.write.recovery import Recovery
 from handrail.kernel.write.subtree import build, drop_names
 from handrail.model.faults import Conflict, IsDirectory, PathFault, WriteFailed
 from handrail.model.files import Change, MakeDirectory, Node, Put, Remove, RemoveDirectory, Restore, Version, mode_for
-from handrail.model.record import record
+from handrail.model.limits import Limits
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -52,36 +54,16 @@ _UNKNOWN = Origin()
 _SyncTime = Literal["never", "later", "now"]
 
 
-@record
-class _Work:
-    """Holds one change during a commit: its place, the old entry found there, and its step in the intent."""
-
-    change: Change
-    place: Place
-    found: os.stat_result | None
-    step: Step | None = None
-    missing: tuple[str, ...] = ()
-    """The directories to create before the file."""
-    target: str = ""
-    """The path in the root, links resolved."""
-    made: os.stat_result | None = None
-    """The stat result of the new file, once it is prepared."""
-    unsynced: int = -1
-    """The open handle of the new file until it is synced."""
-    spares: tuple[str, ...] = ()
-    """The temporary and second names to remove after publishing."""
-
-
 class Writer:
     """Commits changes to the files of one workspace, and recovers commits of killed processes."""
 
-    def __init__(self, trees: Trees, state: State, journal: Journal, durability: str = "full") -> None:
+    def __init__(self, trees: Trees, state: State, journal: Journal, limits: Limits, durability: str = "full") -> None:
         self._trees, self._state, self._journal = trees, state, journal
         self._intents = IntentLog(state.pending)
-        self._sync_files, self._sync_directories = durability != "none", durability == "full"
+        self._durability = Durability(trees, state, limits, durability)
         self._trouble = ""
         self._finish = Finish(trees, journal)
-        self._recovery = Recovery(trees, self._finish, sync=self._sync_directories)
+        self._recovery = Recovery(trees, self._finish, sync=self._durability.directories)
 
     def targets(self, changes: list[Change], tree: FsBoundary | None = None) -> list[str]:
         """Return the resolved path of each change in a tree, by default the workspace.
@@ -108,31 +90,46 @@ class Writer:
         new file; None if a change leaves no file.
         """
         self._recover()
+        return self._commit(changes, approved, origin)
+
+    def _commit(self, changes: list[Change], approved: list[str], origin: Origin | None) -> list[Version | None]:
+        """Make a commit after recovery. Without an origin, the journal gets no entry."""
         intent = self._intents.begin(self._trees.workspace.identity)
-        works: list[_Work] = []
+        works: list[PlannedChange] = []
         try:
             for change, target in zip(changes, approved, strict=True):
                 works.append(self._locate(self._trees.of(target), change, target))
-            self._carry_out(intent, works, origin)
+            logged = self._durability.begin(works)
+            self._carry_out(intent, works, origin, logged=logged)
             self._clean_up(intent, works)
-            return [_version(work) for work in works]
+            if logged:
+                self._durability.end()
+            return [version_after(work) for work in works]
         except BaseException:
             self._roll_back(intent, works)
             raise
         finally:
             for work in works:
                 work.place.close()
-                _close(work)
+                close_file(work)
 
     def close(self) -> None:
-        """Remove the intent file of this process."""
+        """Remove the intent file of this process, and the log."""
         self._intents.close()
+        self._durability.close()
+
+    @property
+    def changed_later(self) -> list[str]:
+        """The files that a redo after a loss of power left as they were."""
+        return self._durability.changed_later
 
     def recover(self) -> int:
         """Finish or roll back the commits of killed processes. Returns the number of these commits."""
         with self._state.lock():
             self._journal.blobs.sweep()
-            return self._recover()
+            count = self._recover()
+            self._durability.checkpoint()
+            return count
 
     def _recover(self) -> int:
         count = 0
@@ -141,9 +138,12 @@ class Writer:
             if not intent.foreign:
                 self._recovery.roll_back(intent)
                 count += 1
+        if count:
+            self._durability.checkpoint()  # a record of what was rolled back must not be redone
+        self._durability.redo(self._recovery, lambda changes, targets: self._commit(changes, targets, None))
         return count
 
-    def _roll_back(self, intent: Intent, works: list[_Work]) -> None:
+    def _roll_back(self, intent: Intent, works: list[PlannedChange]) -> None:
         """Roll back or finish this commit. If the disk refuses, leave it to the next commit or open."""
         if intent.pid != os.getpid():
             return  # a child process forked meanwhile: the parent continues the commit
@@ -151,6 +151,7 @@ class Writer:
         intent.made = [rel for rel in intent.made if rel in intent.created]
         try:
             self._recovery.roll_back(intent, held)
+            self._durability.checkpoint()
         except (OSError, PathFault) as error:
             self._intents.leave()
             self._trouble = str(error.strerror if isinstance(error, OSError) else f"cannot reach {error.path}")
@@ -162,7 +163,7 @@ class Writer:
 
     # ── locate ──
 
-    def _locate(self, boundary: FsBoundary, change: Change, approved: str | None = None) -> _Work:
+    def _locate(self, boundary: FsBoundary, change: Change, approved: str | None = None) -> PlannedChange:
         changes_link_itself = isinstance(change, (Remove, Restore, RemoveDirectory))
         place, found = boundary.locate_with_stat(change.path, follow=not changes_link_itself, future=True)
         try:
@@ -172,30 +173,34 @@ class Writer:
         except BaseException:
             place.close()
             raise
-        return _Work(change, place, found, target=place.target)
+        return PlannedChange(change, place, found, target=place.target)
 
     # ── plan, prepare, compose, publish ──
 
-    def _carry_out(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
-        sync = len(works) > 1 and self._sync_files
+    def _carry_out(self, intent: Intent, works: list[PlannedChange], origin: Origin | None, *, logged: bool) -> None:
+        sync = len(works) > 1 and self._durability.files
         for number, work in enumerate(works):
             self._plan(intent, work, number)
         intent.save(sync=False)
         self._prepare_all(intent, works, sync=sync)
-        self._compose(intent, works, origin)
+        if origin is not None:
+            self._compose(intent, works, origin)
         for work in works:
             _sync_later(work)
         intent.save(sync=sync)
+        if logged:
+            with faults_for(works[0].change.path):
+                self._durability.append(intent, works)
         parallel_map(partial(_publish, alone=len(works) == 1), works)
-        if self._sync_directories:
+        if self._durability.directories:
             for fd in {work.step.directory: work.place.dir_fd for work in works if work.step}.values():
                 os.fsync(fd)
         intent.mark_done(sync=sync)
 
-    def _prepare_all(self, intent: Intent, works: list[_Work], *, sync: bool) -> None:
+    def _prepare_all(self, intent: Intent, works: list[PlannedChange], *, sync: bool) -> None:
         """Write the new contents to temporary files. If there are few files, `_sync_later` syncs them."""
         whole = sync and len(works) >= MANY and can_sync_whole()
-        when: _SyncTime = "never" if whole or not self._sync_files else "later" if len(works) < MANY else "now"
+        when: _SyncTime = "never" if whole or not self._durability.files else "later" if len(works) < MANY else "now"
         for work in works:
             with _conflict_if_changed(work.change.path):
                 self._enter_directory(intent, work)
@@ -205,7 +210,7 @@ class Writer:
         if whole:
             sync_whole(work.place.dir_fd for work in works)
 
-    def _compose(self, intent: Intent, works: list[_Work], origin: Origin) -> None:
+    def _compose(self, intent: Intent, works: list[PlannedChange], origin: Origin) -> None:
         """Store the contents and complete the journal line, before any change is visible."""
         if not self._journal.on:
             return
@@ -221,7 +226,7 @@ class Writer:
         else:
             intent.line = line.decode()
 
-    def _clean_up(self, intent: Intent, works: list[_Work]) -> None:
+    def _clean_up(self, intent: Intent, works: list[PlannedChange]) -> None:
         try:
             parallel_map(_drop_spares, works)
             for rel in intent.gone:
@@ -231,7 +236,7 @@ class Writer:
         except OSError:
             self._roll_back(intent, works)  # no error: the commit is done, and this only repeats the cleanup
 
-    def _plan(self, intent: Intent, work: _Work, number: int) -> None:
+    def _plan(self, intent: Intent, work: PlannedChange, number: int) -> None:
         """Add to the intent what this change will create, replace or remove."""
         if isinstance(work.change, RemoveDirectory):
             intent.gone.append(work.target)
@@ -242,25 +247,25 @@ class Writer:
         elif not work.found:  # a directory that exists is not part of the commit: a rollback must not remove it
             _plan_directories(intent, work, (work.place.name, *work.place.rest))
 
-    def _plan_step(self, work: _Work, number: int) -> Step:
+    def _plan_step(self, work: PlannedChange, number: int) -> Step:
         directory, _, name = work.place.target.rpartition("/")
         temp, old = self._intents.spare_names(number)
         step = Step(directory, name, temp, old, creates=work.found is None)
-        step.removes = _new(work.change) is None
+        step.removes = new_state(work.change) is None
         step.swaps_directory = isinstance(work.change, Restore) and work.change.swaps_directory
         step.found = file_mark(work.found) if work.found else None
         return step
 
-    def _enter_directory(self, intent: Intent, work: _Work) -> None:
+    def _enter_directory(self, intent: Intent, work: PlannedChange) -> None:
         """Create the missing directories, and open the directory of the file."""
         for part in work.missing:
             work.place = self._descend(intent, work.place, part)
         if isinstance(work.change, MakeDirectory) and work.change.mode is not None and work.missing:
             os.fchmod(work.place.dir_fd, work.change.mode | stat.S_IRWXU)
 
-    def _prepare(self, work: _Work, *, sync: _SyncTime) -> None:
+    def _prepare(self, work: PlannedChange, *, sync: _SyncTime) -> None:
         """Create the new file, link or directory of a change under its temporary name."""
-        new = _new(work.change)
+        new = new_state(work.change)
         if work.step is None or new is None:
             return
         with _conflict_if_changed(work.change.path):
@@ -272,7 +277,7 @@ class Writer:
             if work.made is not None:
                 work.step.identity = file_mark(work.made)
 
-    def _write(self, work: _Work, step: Step, new: Put | Node, *, sync: _SyncTime) -> os.stat_result:
+    def _write(self, work: PlannedChange, step: Step, new: Put | Node, *, sync: _SyncTime) -> os.stat_result:
         exact = isinstance(new, Node)
         replaces = work.found is not None and stat.S_ISREG(work.found.st_mode)
         base = work.change.base if isinstance(work.change, (Put, Restore)) and replaces else None
@@ -298,7 +303,7 @@ class Writer:
         try:
             os.mkdir(part, 0o700 if in_memory(place.rel) else 0o777, dir_fd=place.dir_fd)
             intent.created.add(place.rel)
-            if self._sync_directories:
+            if self._durability.directories:
                 os.fsync(place.dir_fd)
         except FileExistsError:
             if place.rel in intent.made and place.rel not in intent.created:
@@ -329,7 +334,7 @@ def _check(
         raise Conflict(change.path)
 
 
-def _plan_directories(intent: Intent, work: _Work, missing: tuple[str, ...]) -> None:
+def _plan_directories(intent: Intent, work: PlannedChange, missing: tuple[str, ...]) -> None:
     """Add the missing directories of a change to the intent, outermost first."""
     parents = work.place.rel.split("/")[:-1]
     rels = ["/".join([*parents, *missing[: n + 1]]) for n in range(len(missing))]
@@ -337,19 +342,12 @@ def _plan_directories(intent: Intent, work: _Work, missing: tuple[str, ...]) -> 
     work.missing = missing
 
 
-def _sync_later(work: _Work) -> None:
+def _sync_later(work: PlannedChange) -> None:
     """Sync a new file that was written without a sync, and close it."""
     if work.unsynced >= 0:
         with _conflict_if_changed(work.change.path):
             os.fsync(work.unsynced)
-            _close(work)
-
-
-def _close(work: _Work) -> None:
-    """Close the new file. This must happen before publishing: the system does not run a program open for writing."""
-    if work.unsynced >= 0:
-        os.close(work.unsynced)
-        work.unsynced = -1
+            close_file(work)
 
 
 class _conflict_if_changed(faults_for):  # noqa: N801  used like a function, as its base class
@@ -363,14 +361,7 @@ class _conflict_if_changed(faults_for):  # noqa: N801  used like a function, as 
         super().__exit__(kind, error, trace)
 
 
-def _new(change: Change) -> Put | Node | None:
-    """Return the new content and mode of a name; None if the change removes it."""
-    if isinstance(change, Put):
-        return change
-    return change.to if isinstance(change, Restore) else None
-
-
-def _publish(work: _Work, *, alone: bool) -> None:
+def _publish(work: PlannedChange, *, alone: bool) -> None:
     change, fd = work.change, work.place.dir_fd
     if work.step is None:
         return
@@ -387,14 +378,6 @@ def _publish(work: _Work, *, alone: bool) -> None:
             work.spares = publish(work.step, fd, work.found, change.path, alone=alone)
 
 
-def _drop_spares(work: _Work) -> None:
+def _drop_spares(work: PlannedChange) -> None:
     if work.step is not None:
         drop_names(work.spares, work.place.dir_fd, whole=work.step.swaps_directory)
-
-
-def _version(work: _Work) -> Version | None:
-    """Return the version of the new file after publishing, which changes its times; None if there is no new file."""
-    if work.step is None or work.step.removes:
-        return None
-    now = Place(work.place.dir_fd, work.step.name, "").stat()
-    return Version.of(now) if now is not None and file_mark(now) == work.step.identity else None
