@@ -25,6 +25,8 @@ def run() -> list[Row]:
         with Workspace(str(root), approve="auto") as workspace:
             rows = [*_reads(workspace, root), *_writes(workspace, root), *_small_writes(workspace, root)]
             rows += [_listing(workspace, root), *_start(root)]
+        with Workspace(str(root), approve="auto", durability="log") as workspace:
+            rows += [{**row, "name": f"{row['name']}, durability log"} for row in _small_writes(workspace, root)]
     return [*rows, _page()]
 
 

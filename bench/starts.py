@@ -1,7 +1,4 @@
-"""What every client waits for: the start of a server on a pipe, its reads, its memory, `handrail call`, many at once.
-
-Byte code is written, whatever PYTHONDONTWRITEBYTECODE says: without it every start takes several times as long.
-"""
+"""Measures what every client waits for: start and reads of a server on a pipe, `handrail call`, many at once."""
 
 import json
 import os
@@ -39,9 +36,7 @@ class Server:
     def __init__(self, argv: list[str], tool: str, path: str) -> None:
         self._call = {"name": tool, "arguments": {"path": path}}
         began = time.perf_counter()
-        self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_with_byte_code()
-        )
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._ask(HELLO)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         assert self._ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
@@ -84,10 +79,6 @@ def run() -> list[Row]:
         root.mkdir()
         (root / "five.txt").write_text("".join(f"line {n:04} {'x' * 40}\n" for n in range(100)))
         return [*_pipe(root), _call(root), *_many(root)]
-
-
-def _with_byte_code() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _pipe(root: Path) -> list[Row]:
@@ -140,7 +131,7 @@ def _call(root: Path) -> Row:
     words = [*PYTHON, "-m", "handrail", "call", "file.read", "path=five.txt", "--root", str(root)]
 
     def act(argv: list[str]) -> Callable[[], object]:
-        return lambda: subprocess.run(argv, stdout=subprocess.DEVNULL, check=True, env=_with_byte_code())
+        return lambda: subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
 
     return compare("handrail call / python -c pass", act(words), act([sys.executable, "-c", "pass"]), 5.5, rounds=25)
 

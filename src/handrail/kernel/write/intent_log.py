@@ -220,8 +220,7 @@ def _read(fd: int) -> Intent | None:
         return None
     try:
         facts = json.loads(lines[-1])
-        intent = Intent.of(facts, fd=fd, done=done, size=size - len(cut))
-        intent.begun = facts.get("begun", False)
-        return intent
+        begun = "begun" in facts and facts["begun"]
+        return Intent.of(facts, fd=fd, done=done, size=size - len(cut), begun=begun)
     except (ValueError, TypeError, KeyError):
         return None  # the disk damaged the file: nothing in it is reliable

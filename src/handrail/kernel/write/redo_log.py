@@ -2,8 +2,8 @@
 
 A record of the log holds the intent of a commit and all its new contents. It is on the disk before the commit publishes
 anything. A checkpoint syncs the file system of the workspace and empties the log. If the power fails before that, the
-next open redoes the commits of the log (`log_recovery.py`). The kill of a process loses nothing, so the log does not matter
-then: it says in which boot of the system it was written.
+next open redoes the commits of the log (`log_recovery.py`). The kill of a process loses nothing, so the log does not
+matter then: it says in which boot of the system it was written.
 
 The log begins with a frame that names the boot and the root. Each frame begins with a number that is new after every
 checkpoint, so what an earlier log left behind is never taken for a record. Use the log only under the lock of the
