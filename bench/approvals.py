@@ -10,7 +10,7 @@ from typing import Any
 from bench.measure import Row, row, show
 from handrail import Question, Workspace
 from handrail.policy.rules import short_rule
-from handrail.surfaces.cli.approvals.rule_test import try_call
+from handrail.surfaces.rule_trial import try_call
 from handrail.workspace import internals
 
 ONE_MS = 1.0

@@ -275,7 +275,7 @@ def denying(tmp_path_factory: pytest.TempPathFactory) -> Any:
     patch = pytest.MonkeyPatch()
     for name in ("STATE", "CONFIG"):
         patch.setenv(f"HANDRAIL_{name}_DIR", str(tmp_path_factory.mktemp(name.lower())))
-    from handrail.surfaces.cli.approvals.rule_test import try_call
+    from handrail.surfaces.rule_trial import try_call
 
     with Workspace(str(root)) as workspace:
         workspace._rules.session.rules = [NO_RM, Rule("run_in_terminal", r"(?s:.*)")]

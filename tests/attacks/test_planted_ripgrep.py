@@ -14,7 +14,7 @@ from handrail import Workspace
 from handrail.kernel.doctor import checks
 from handrail.kernel.sandbox.helpers import landlock_exec
 from handrail.kernel.search.rg_process import program
-from handrail.surfaces.cli.doctor import machine_findings
+from handrail.surfaces.doctor_report import machine_findings
 
 TCP_SINCE = 4
 

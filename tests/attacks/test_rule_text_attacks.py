@@ -7,7 +7,7 @@ import pytest
 
 from handrail import Workspace
 from handrail.policy.rules import Rule, short_rule
-from handrail.surfaces.cli.approvals.rule_test import try_call
+from handrail.surfaces.rule_trial import try_call
 
 STATUS, RUN = "git status *", "npm run *"
 COMMANDS = [

@@ -12,7 +12,7 @@ from handrail.kernel.host.use_counts import Tally
 from handrail.model.approval import Keep
 from handrail.policy.rules import Rule, short_rule
 from handrail.policy.suggest import suggestion
-from handrail.surfaces.cli.approvals.rule_test import try_call
+from handrail.surfaces.rule_trial import try_call
 
 YES = Verdict(True, "user")
 

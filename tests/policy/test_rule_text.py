@@ -12,7 +12,7 @@ from handrail.errors import RuleError
 from handrail.policy.rule_text import brief
 from handrail.policy.rules import Rule, short_rule
 from handrail.policy.suggest import keeps, kept_sentence
-from handrail.surfaces.cli.approvals.rule_test import try_call
+from handrail.surfaces.rule_trial import try_call
 
 PATCH = "*** Begin Patch\n*** Add File: src/new.py\n+x\n*** End Patch\n"
 COVERED = [

@@ -9,7 +9,7 @@ import pytest
 from handrail import Workspace
 from handrail.model.approval import Question
 from handrail.policy.rules import exact_pattern, from_text
-from handrail.surfaces.cli.approvals.rule_test import try_call
+from handrail.surfaces.rule_trial import try_call
 
 STATUS = '["git", "status", "..."]'
 STATUS_PATTERN = r'\{"command":"git status.*"\}'

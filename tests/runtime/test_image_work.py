@@ -16,7 +16,7 @@ from support.ordinary_user import as_ordinary_user
 from handrail import CallError, ImageError, Snapshot, Workspace, WorkspaceError
 from handrail.kernel.doctor.checks import examine
 from handrail.kernel.layers.overlay import refusal
-from handrail.surfaces.cli.doctor import machine_findings
+from handrail.surfaces.doctor_report import machine_findings
 
 pytestmark = [needs_overlays, pytest.mark.sandbox]
 

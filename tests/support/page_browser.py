@@ -3,6 +3,7 @@
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -103,7 +104,13 @@ class Browser:
         return found
 
     def click(self, selector: str, text: str = "") -> None:
-        self.find(selector, text).click()
+        """Click an element; once more if the page has replaced it in the meantime."""
+
+        def clicked(_: Any) -> bool:
+            self.find(selector, text).click()
+            return True
+
+        WebDriverWait(self.driver, PATIENCE, 0.02, ignored_exceptions=(StaleElementReferenceException,)).until(clicked)
 
     def press(self, *keys: str) -> None:
         """Press keys wherever the focus is."""

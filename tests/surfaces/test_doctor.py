@@ -15,7 +15,7 @@ from handrail.kernel.fs.resolver import Openat2
 from handrail.kernel.sandbox import find_bwrap, landlock_rules
 from handrail.kernel.sandbox.levels import REDUCED_CANNOT_STOP
 from handrail.kernel.search import rg_process
-from handrail.surfaces.cli import doctor
+from handrail.surfaces import doctor_report
 
 NAMES = [
     "system",
@@ -44,8 +44,8 @@ CANARIES = [
 ]
 
 
-def findings(root: Path) -> dict[str, doctor.Finding]:
-    return {finding.name: finding for finding in doctor.machine_findings(checks.examine(str(root)))}
+def findings(root: Path) -> dict[str, doctor_report.Finding]:
+    return {finding.name: finding for finding in doctor_report.machine_findings(checks.examine(str(root)))}
 
 
 def test_doctor_prints_line_with_mark_for_each_finding(root: Path) -> None:
@@ -66,7 +66,7 @@ def test_doctor_json_matches_text(root: Path) -> None:
 
 def sandbox_lines(root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
     with Workspace(str(root), **settings) as workspace:
-        found = doctor.sandbox_findings(checks.try_sandbox(workspace._default._session.processes))
+        found = doctor_report.sandbox_findings(checks.try_sandbox(workspace._default._session.processes))
     return [f"{'✓' if f.good else '✗'} {f.name}: {f.says}" for f in found]
 
 
@@ -124,7 +124,7 @@ def test_doctor_failed_canary_is_an_error(root: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(canaries, "_REFUSED", broken)
     with Workspace(str(root)) as workspace:
         facts = checks.try_sandbox(workspace._default._session.processes)
-    found = {finding.says: finding for finding in doctor.sandbox_findings(facts)}
+    found = {finding.says: finding for finding in doctor_report.sandbox_findings(facts)}
     failed = found["writes outside the workspace are refused"]
     assert (failed.good, failed.needed) == (False, True)
 

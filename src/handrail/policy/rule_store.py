@@ -91,17 +91,17 @@ class RuleFile:
                 self._store(wanted, lambda text: add_element(text, _KEY, to_entry(rule)))
             return self.rules.index(rule) + 1
 
-    def remove(self, number: int) -> Rule:
-        """Remove a rule from the file and return it."""
+    def remove(self, number: int, expected: Rule | None = None) -> Rule:
+        """Remove a rule from the file and return it. Raises RuleError if it is not the expected one."""
         from handrail.ops.toml_edit import remove_element  # noqa: PLC0415  most sessions change no rule
 
         with self._locked():
-            rule = self.get(number)
+            rule = self.get(number, expected)
             wanted = [*self.rules[: number - 1], *self.rules[number:]]
             self._store(wanted, lambda text: remove_element(text, _KEY, number - 1))
             return rule
 
-    def enable(self, number: int, *, enabled: bool, unattended: bool = False) -> Rule:
+    def enable(self, number: int, *, enabled: bool, unattended: bool = False, expected: Rule | None = None) -> Rule:
         """Enable or disable a rule. `unattended` marks the rule; no later call removes the mark."""
         from handrail.ops.toml_edit import set_in_element  # noqa: PLC0415  most sessions change no rule
 
@@ -110,15 +110,15 @@ class RuleFile:
             return set_in_element(text, _KEY, number - 1, "unattended", value=True) if unattended else text
 
         with self._locked():
-            old = self.get(number)
+            old = self.get(number, expected)
             rule = old._replace(enabled=enabled, unattended=old.unattended or unattended)
             if rule != old:
                 self._store([*self.rules[: number - 1], rule, *self.rules[number:]], edit)
             return rule
 
-    def get(self, number: int) -> Rule:
-        """Return a rule by its number, counted from 1. Raises RuleError if there is none."""
-        if not 1 <= number <= len(self.rules):
+    def get(self, number: int, expected: Rule | None = None) -> Rule:
+        """Return a rule by its number, counted from 1. Raises RuleError if there is none, or not the expected one."""
+        if not 1 <= number <= len(self.rules) or expected not in (None, self.rules[number - 1]):
             raise RuleError(f"rule {number} not found")
         return self.rules[number - 1]
 

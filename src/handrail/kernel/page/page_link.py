@@ -172,7 +172,8 @@ class PageLink:
         flushed = time.monotonic()
         try:
             while self.open and self._socket is link:
-                poller.register(link, select.POLLIN | (select.POLLOUT if out else 0))
+                unsent = out or self._queue  # the queue may hold more than was encoded at once
+                poller.register(link, select.POLLIN | (select.POLLOUT if unsent else 0))
                 pause = None if not self._printed else max(0.0, flushed + _FLUSH_SECONDS - time.monotonic()) * 1000
                 for fd, event in poller.poll(pause):
                     if fd == wake:

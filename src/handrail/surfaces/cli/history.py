@@ -18,7 +18,7 @@ from handrail.runtime.entry_facts import facts
 from handrail.runtime.undo_marks import MARK
 from handrail.surfaces.cli.light.find_workspace import root_errors
 from handrail.surfaces.cli.light_options import echo_json, journal_errors, json_option, root_option
-from handrail.surfaces.cli.undoing.not_kept import cannot_restore
+from handrail.surfaces.not_kept import cannot_restore
 
 _BARS = "▁▂▃▄▅▆▇█"
 

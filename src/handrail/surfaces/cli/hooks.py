@@ -16,12 +16,11 @@ from handrail.model.limits import Limits
 from handrail.ops.hook_table import read_hooks
 from handrail.ops.text.display import one_line, wrapped
 from handrail.ops.toml_read import parse_toml
-from handrail.runtime.call_hooks import hook_programs
 from handrail.settings import PROJECT_FILE
 from handrail.surfaces.cli.light.open_workspace import open_workspace, usage_errors
 from handrail.surfaces.cli.options import json_option, root_option
 from handrail.surfaces.cli.render import echo_json
-from handrail.workspace import Workspace, internals
+from handrail.surfaces.doctor_report import checked_hooks
 
 _UNCUT = 10**9
 
@@ -73,14 +72,6 @@ def untrust(root: str) -> None:
     """Let the hooks of the project's file run no more."""
     had = hook_trust.distrust(root)
     click.echo("The hooks of the project do not run any more" if had else "No hooks of the project were trusted")
-
-
-def checked_hooks(workspace: Workspace) -> list[tuple[Hook, str]]:
-    """Return the hooks in force, each with the reason why it cannot run; empty if it can."""
-    if not workspace.settings.hooks:
-        return []
-    with closing(hook_programs(internals(workspace).services)) as programs:
-        return [(hook, programs.why_refused(hook.command)) for hook in workspace.settings.hooks]
 
 
 def _in_project(root: str) -> tuple[str, tuple[Hook, ...]]:

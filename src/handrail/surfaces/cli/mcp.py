@@ -13,6 +13,7 @@ from handrail.surfaces.cli.options import (
     layered_option,
     log_option,
     network_option,
+    page_option,
     preset_option,
     read_only_option,
     sandbox_option,
@@ -40,6 +41,7 @@ from handrail.surfaces.cli.options import (
 @log_option
 @click.option("--safe-names", is_flag=True, help="List file.read as file_read, for clients that forbid dots.")
 @click.option("--with-undo", is_flag=True, help="Offer also the tools history, undo, restore and mark.")
+@page_option
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve Streamable HTTP instead of standard input.")
 @click.option(
     "--token-file",

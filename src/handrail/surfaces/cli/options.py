@@ -39,6 +39,9 @@ log_option = click.option(
 layered_option = click.option(
     "--layered", is_flag=True, default=None, help="Leave the workspace as it is; keep all changes in a layer over it."
 )
+page_option = click.option(
+    "--page", is_flag=True, help="Serve the local page that shows the calls, and print its address on standard error."
+)
 sandbox_option = click.option("--sandbox", type=click.Choice(SANDBOX), help="The sandbox level of commands.")
 network_option = click.option(
     "--network",

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from handrail.surfaces.cli.light.open_workspace import dialect_of, open_workspace
-from handrail.surfaces.cli.options import workspace_options
+from handrail.surfaces.cli.light.page_address import print_page_address
+from handrail.surfaces.cli.options import page_option, workspace_options
 from handrail.surfaces.cli.progress import Progress
 from handrail.surfaces.cli.render import echo_json
 from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
@@ -21,12 +22,15 @@ _HOW = 'Send one JSON object per line: {"tool": "…", "params": {…}, "id": �
 
 @click.command("run")
 @workspace_options
+@page_option
 @click.option("--json", "_", is_flag=True, hidden=True, help="The output is always JSON.")
-def command(dialect: str | None, root: str, _: bool, **options: Any) -> None:
+def command(dialect: str | None, root: str, _: bool, page: bool, **options: Any) -> None:
     """Read one JSON object per line (`tool`, `params`, optional `id`) and print one JSON result per line."""
     progress, hints = Progress(), AllowHints()
     approver = progress.asking(terminal_approver())
     with open_workspace(root, approver=approver, tell=hints.append, **options) as workspace:
+        if page:
+            print_page_address([workspace])
         if sys.stdin.isatty():
             click.echo(WAITING, err=True)
         for line in sys.stdin.buffer:

@@ -88,6 +88,8 @@ class PipeConversation:
         self._asked: dict[Id, Reply] = {}
         self._last_question = 0
         self._closed = False
+        self.begun = False
+        """True if a client has begun to work; one that only asks what the server offers has not."""
         self._progress = PipeProgress(send)
 
     def receive(self, message: Json) -> Work | None:
@@ -112,6 +114,7 @@ class PipeConversation:
     def _begin(self, number: Id, method: str, params: Json) -> Work:
         if self._stateless is None:
             self._stateless = method != _INITIALIZE and _has_envelope(params)
+        self.begun |= method == _INITIALIZE or (self._stateless and method not in (_DISCOVER, _PING))
         if method == _INITIALIZE and not self._stateless:  # decides what the next messages mean, so it cannot wait
             answer = self._answer(number, method, params, lambda: self._welcome(params))
             return Work(lambda: self._send(answer))

@@ -32,9 +32,12 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder()
 
 
-def serve_stdio(offer: "Offer") -> None:
-    """Serve until the client closes its end or a signal stops the server."""
-    pipe = Pipe(offer, LineChannel(offer.limits.message_bytes))
+def serve_stdio(offer: "Offer", begun: Callable[[], None] | None = None) -> None:
+    """Serve until the client closes its end or a signal stops the server.
+
+    `begun` is called in a thread of its own when a client has begun to work: one that only looks starts nothing.
+    """
+    pipe = Pipe(offer, LineChannel(offer.limits.message_bytes), begun)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: pipe.end())
     pipe.serve()
@@ -61,8 +64,8 @@ class _Unreadable(Exception):  # noqa: N818  becomes an answer
 class Pipe:
     """Reads messages, has threads work on them, and ends everything when the client or a signal ends the connection."""
 
-    def __init__(self, offer: "Offer", wire: Wire) -> None:
-        self._limit, self._wire = offer.limits.message_bytes, wire
+    def __init__(self, offer: "Offer", wire: Wire, begun: Callable[[], None] | None = None) -> None:
+        self._limit, self._wire, self._begun = offer.limits.message_bytes, wire, begun
         self._ends: SimpleQueue[None] = SimpleQueue()
         self._client = Client(offer, PIPE)
         self._conversation = PipeConversation(Answers(offer), self._client, self._send, _spanned(offer))
@@ -87,6 +90,9 @@ class Pipe:
                 work = self._conversation.receive(self._message(line)) if line is None or line.strip() else None
             except _Unreadable as found:
                 work = Work(partial(self._refuse, found))
+            if self._begun is not None and self._conversation.begun:
+                start_thread(self._begun)
+                self._begun = None
             if work is not None:
                 self._start(work, len(line or b""))
         self.end()

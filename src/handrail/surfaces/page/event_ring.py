@@ -53,6 +53,7 @@ class EventRing:
             for kept in self._after(at):
                 at = kept.number
                 yield "event", f"{self._boot}.{at}", kept.text
+                await asyncio.sleep(0)  # others have their turn, and a browser that has gone is noticed
                 if not self._knows(at):
                     break
             else:

@@ -16,24 +16,29 @@ class LiveOutput:
     def __init__(self, most: int, *, raw: bool = False) -> None:
         self._most, self._raw = most, raw
         self._kept = bytearray()
-        self._skipped = 0
+        self._skipped = self._pieces = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
 
     def add(self, data: bytes, skipped: int) -> dict[str, object]:
-        """Keep a piece of output; return it as browsers get it. `skipped` bytes before it were not sent."""
+        """Keep a piece of output; return it with its number. `skipped` bytes before it were not sent."""
         shown = data if self._raw else self._as_text(data).encode()
         self._kept += shown
+        self._pieces += 1
         self._skipped += skipped
         if (excess := len(self._kept) - self._most) > 0:
             del self._kept[:excess]
             self._skipped += excess
-        return {"skipped": skipped, "data": as_text(shown) if self._raw else shown.decode()}
+        return {"n": self._pieces, "skipped": skipped, "data": as_text(shown) if self._raw else shown.decode()}
 
     def shown(self) -> dict[str, object]:
-        """Return all that is kept."""
+        """Return all that is kept, with the number of the last piece."""
         kept = bytes(self._kept)
-        return {"skipped": self._skipped, "data": as_text(kept) if self._raw else kept.decode(errors="replace")}
+        return {
+            "n": self._pieces,
+            "skipped": self._skipped,
+            "data": as_text(kept) if self._raw else kept.decode(errors="replace"),
+        }
 
     def _as_text(self, data: bytes) -> str:
         text = self._held + self._decoder.decode(data)

@@ -9,8 +9,7 @@ from typing import Any
 from anyio import to_thread
 from starlette.routing import Route
 
-from handrail.errors import HandrailError
-from handrail.kernel.journal.journal import HistoryEntry, open_journal
+from handrail.kernel.journal.journal import HistoryEntry, Journal, open_journal
 from handrail.library.history import History
 from handrail.model.approval import Question, Verdict
 from handrail.model.paths import quote
@@ -22,7 +21,7 @@ from handrail.runtime.undo_plan import Plan
 from handrail.surfaces.page.diff_rows import Diff
 from handrail.surfaces.page.page_app import BadRequest, Json, diff_piece, posted
 from handrail.surfaces.page.page_hub import PageHub
-from handrail.workspace import Workspace
+from handrail.surfaces.page.page_workspaces import bad_requests, in_workspace, known_root
 
 _ENTRIES = 5000
 """The most entries of a history that the page lists and searches."""
@@ -45,12 +44,12 @@ class PageHistory:
 
     async def entries(self, body: Json) -> Json:
         """Return the entries of a workspace, the newest first, and its marks."""
-        root, search = self._root(body), str(body.get("search", "")).lower()
+        root, search = known_root(self._hub, body), str(body.get("search", "")).lower()
         return await to_thread.run_sync(_entries, root, search)
 
     async def entry(self, body: Json) -> Json:
         """Return one entry: by its number, or by the call that made it."""
-        root = self._root(body)
+        root = known_root(self._hub, body)
         found = await to_thread.run_sync(_entry, root, body)
         if found is None:
             return {"entry": None}
@@ -59,7 +58,7 @@ class PageHistory:
 
     async def plan(self, body: Json) -> Json:
         """Return what an undo, a redo or a restore would do."""
-        plan, seen = await to_thread.run_sync(_planned, self._root(body), body)
+        plan, seen = await to_thread.run_sync(_planned, known_root(self._hub, body), body)
         shown = {"kind": plan.kind, "entries": list(plan.numbers), "seen": seen, "changes": len(plan.changes)}
         shown["merged"] = [one_line(quote(each), _LINE) for each in plan.merged]
         shown["conflicts"] = [
@@ -69,13 +68,17 @@ class PageHistory:
 
     async def undo(self, body: Json) -> Json:
         """Carry out exactly the plan that the user has seen."""
-        plan = await to_thread.run_sync(_done, self._root(body), body)
+        plan = await to_thread.run_sync(_done, known_root(self._hub, body), body)
         return {"done": plan.done, "kind": plan.kind, "entries": list(plan.numbers)}
 
     async def mark(self, body: Json) -> Json:
         """Set a mark."""
         name = str(body.get("name", ""))
-        return {"n": await to_thread.run_sync(_with_history, self._root(body), lambda history: history.mark(name))}
+        return {
+            "n": await to_thread.run_sync(
+                _with_history, known_root(self._hub, body), lambda history: history.mark(name)
+            )
+        }
 
     async def diff(self, body: Json) -> Json:
         """Return some rows of a diff that another answer has announced."""
@@ -90,20 +93,17 @@ class PageHistory:
             self._diffs.popitem(last=False)
         return {**diff.summary, "name": name}
 
-    def _root(self, body: Json) -> str:
-        """Return a workspace that a process has reported; no other directory is opened."""
-        root = str(body.get("workspace"))
-        if root not in {session["path"] for session in self._hub.sessions.values()}:
-            raise BadRequest("this workspace is not known", 404)
-        return root
+
+def _journal(root: str) -> Journal:
+    with bad_requests(root):
+        return open_journal(root)[1]
 
 
 def _entries(root: str, search: str) -> Json:
-    _, journal = open_journal(root)
-    listed = islice((each for each in journal.listed() if isinstance(each, HistoryEntry)), _ENTRIES)
-    shown = [_shown(each) for each in listed]
-    words = search.split()
-    return {"entries": [each for each in shown if all(word in str([*each.values()]).lower() for word in words)]}
+    listed = [*islice((each for each in _journal(root).listed() if isinstance(each, HistoryEntry)), _ENTRIES + 1)]
+    words, shown = search.split(), map(_shown, listed[:_ENTRIES])
+    found = [each for each in shown if all(word in str([*each.values()]).lower() for word in words)]
+    return {"entries": found, "more": len(listed) > _ENTRIES}
 
 
 def _shown(listed: HistoryEntry) -> Json:
@@ -115,12 +115,12 @@ def _visible(value: Any) -> Any:
     if isinstance(value, str):
         return one_line(value, _LINE)
     if isinstance(value, dict):
-        return {name: _visible(each) for name, each in value.items()}
+        return {name: visible(each) if name == "path" else _visible(each) for name, each in value.items()}
     return [_visible(each) for each in value] if isinstance(value, list) else value
 
 
 def _entry(root: str, body: Json) -> HistoryEntry | None:
-    _, journal = open_journal(root)
+    journal = _journal(root)
     n, session, call = body.get("n"), body.get("session"), body.get("call")
     for each in islice(journal.listed(), _ENTRIES):
         if not isinstance(each, HistoryEntry):
@@ -132,7 +132,7 @@ def _entry(root: str, body: Json) -> HistoryEntry | None:
 
 
 def _diff_of(root: str, listed: HistoryEntry) -> Diff:
-    _, journal = open_journal(root)
+    journal = _journal(root)
     return Diff.of(entry_diff(journal, listed.entry))
 
 
@@ -173,11 +173,7 @@ def _with_history(
     root: str, work: Callable[[History], Any], approve: Callable[[Question], Verdict] | None = None
 ) -> Any:
     """Open a workspace for one piece of work on its history."""
-    try:
-        with Workspace.from_settings(root, {"approve": "ask"}, approver=approve, tell=lambda _: None) as workspace:
-            return work(workspace.history())
-    except HandrailError as error:
-        raise BadRequest(visible(str(error)), 409) from None
+    return in_workspace(root, lambda workspace: work(workspace.history()), approve)
 
 
 def _digest(diff: str) -> str:

@@ -4,6 +4,7 @@ All of it happens in the event loop of the server. Names that a process sends co
 answer, end or imitate what another one has reported.
 """
 
+import json
 import secrets
 import time
 from collections import OrderedDict
@@ -197,7 +198,7 @@ class PageHub:
                 "answer": visible(str(message.get("answer", ""))),
                 "warnings": [visible(str(each)) for each in message.get("warnings") or ()],
                 "files": [one_line(str(each), _NAME) for each in message.get("files") or ()][:1000],
-                "metadata": visible(str(message.get("metadata") or "")),
+                "facts": _facts(message.get("metadata")),
             },
         )
         self._changed(key, known)
@@ -290,6 +291,16 @@ class _Taker:
         name = names.get(kind, "question" if kind.startswith(("question", "answer")) else "call")
         take = getattr(self._hub, f"take_{kind.replace('-', '_')}")
         take(f"{self._prefix}{message[name]}", message, self._process)
+
+
+def _facts(metadata: Any) -> list[list[str]]:
+    """Return what an answer reports besides its text, such as the sandbox and the exit code of a command."""
+    if not isinstance(metadata, dict):
+        return []
+    shown = {name: each if isinstance(each, str) else json.dumps(each) for name, each in metadata.items()}
+    return [
+        [one_line(name.replace("_", " ").capitalize(), _NAME), one_line(each, 2000)] for name, each in shown.items()
+    ]
 
 
 def held_list(key: str, message: Message) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Runs the page's server: one a user, on a free port of the loopback interface."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from handrail.surfaces.page.page_access import PageAccess, PageDoor
 from handrail.surfaces.page.page_app import PageApp, application
 from handrail.surfaces.page.page_history import PageHistory
 from handrail.surfaces.page.page_hub import PageHub
+from handrail.surfaces.page.page_rules import PageRules
 
 if TYPE_CHECKING:
     from socket import socket  # noqa: TID251  for a type
@@ -56,6 +58,7 @@ class PageServer:
     def run(self, tell: Callable[[str], None], *, ends_when_idle: bool) -> None:
         """Serve until a signal comes; tell the first address."""
         raise_file_limit()
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each event for a browser that has gone
         asyncio.run(self._run(tell, ends_when_idle=ends_when_idle))
 
     async def _run(self, tell: Callable[[str], None], *, ends_when_idle: bool) -> None:
@@ -65,7 +68,10 @@ class PageServer:
             hub, self._door, page_files(str(files("handrail.surfaces.page") / "static")), f"handrail-{self.port}"
         )
         access = PageAccess(
-            application([*app.routes(), *PageHistory(hub).routes()]), self._door, self.port, self._limits
+            application([*app.routes(), *PageHistory(hub).routes(), *PageRules(hub).routes()]),
+            self._door,
+            self.port,
+            self._limits,
         )
         server = _PageHttp(
             hub,

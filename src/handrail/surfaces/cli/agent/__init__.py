@@ -11,11 +11,13 @@ from handrail.errors import HandrailError
 from handrail.settings import APPROVE
 from handrail.surfaces.cli import complete_paths
 from handrail.surfaces.cli.light.open_workspace import open_workspace
+from handrail.surfaces.cli.light.page_address import print_page_address
 from handrail.surfaces.cli.options import (
     image_options,
     layered_option,
     log_option,
     network_option,
+    page_option,
     preset_option,
     read_only_option,
     root_option,
@@ -78,6 +80,7 @@ def needs_extra() -> Iterator[None]:
 @sandbox_option
 @network_option
 @log_option
+@page_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line.")
 def command(task: str | None, **options: Any) -> None:
     """Work on TASK with a model until the task is done or a budget is spent.
@@ -93,8 +96,10 @@ def command(task: str | None, **options: Any) -> None:
     with needs_extra():
         from handrail.surfaces.cli.agent.run_agent import RunOptions, run  # noqa: PLC0415  needs the packages of the extra
     run_options = RunOptions(*(options.pop(name) for name in RunOptions._fields))
-    root, hints = options.pop("root"), AllowHints()
+    root, page, hints = options.pop("root"), options.pop("page"), AllowHints()
     with open_workspace(root, approver=terminal_approver(), tell=hints.append, **options) as workspace:
+        if page:
+            print_page_address([workspace])
         try:
             outcome = run(workspace, task, run_options)
         except HandrailError as error:

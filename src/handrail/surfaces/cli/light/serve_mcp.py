@@ -28,6 +28,7 @@ ORDINARY = Ordinary(
         "--tools": Option("tools"),
         "--safe-names": Option("safe_names", FLAG, default=False),
         "--with-undo": Option("with_undo", FLAG, default=False),
+        "--page": Option("page", FLAG, default=False),
         "--http": Option("address"),
         "--token-file": Option("token_file"),
         "--no-token": Option("no_token", FLAG, default=False),
@@ -56,6 +57,7 @@ def run(
         dialect_name, only = with_undo_tools(dialect_name), None if only is None else only | {*undoing.tools}
     if unknown := (only or frozenset()) - {*dialect_name.tools, *map(api_name, dialect_name.tools)}:
         raise usage_error(f"unknown tool {min(unknown)}: the {dialect_name.name} dialect does not have it")
+    page = flags.pop("page")
     tokens, no_token = _tokens(token_file) if token_file else [], flags.pop("no_token")
     flags["network"] = flags["network"] or None
     places = roots or ("" if flags.get("image") else _here(),)
@@ -67,14 +69,22 @@ def run(
         from handrail.surfaces.mcp.catalogue import Offer  # noqa: PLC0415  the checks above do not need it
 
         offer = Offer.of(workspaces, dialect_name, only=only, safe_names=safe_names)
+
+        def show_page() -> None:
+            if page:
+                from handrail.surfaces.cli.light.page_address import print_page_address  # noqa: PLC0415  only with it
+
+                print_page_address(workspaces)
+
         if address is None:
             from handrail.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415  needed for this transport only
 
             if sys.stdin.isatty():
                 echo(WAITING, err=True)
-            serve_stdio(offer)
+            serve_stdio(offer, show_page)
         else:
             made = [] if tokens or no_token else [_new_token()]
+            show_page()
             _serve_http(offer, address, tokens, hosts, made)
     return 0
 

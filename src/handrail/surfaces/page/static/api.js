@@ -58,8 +58,8 @@ export async function follow(take, tell) {
       for await (const event of events(answer.body, awake)) {
         failed = 0;
         tell("open");
-        take(event.name, JSON.parse(event.data));
         last = event.id;
+        taken(take, event);
       }
     } catch {
       // The connection is lost: try again below.
@@ -67,6 +67,15 @@ export async function follow(take, tell) {
     awake.end();
     tell(failed > 3 ? "lost" : "waiting");
     await new Promise((done) => setTimeout(done, AGAIN_MS[Math.min(failed++, AGAIN_MS.length - 1)]));
+  }
+}
+
+// A mistake in a view must not end the stream: the event would come again and again.
+function taken(take, event) {
+  try {
+    take(event.name, JSON.parse(event.data));
+  } catch (error) {
+    console.error(error);
   }
 }
 

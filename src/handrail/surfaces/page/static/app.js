@@ -3,8 +3,10 @@
 import { enter, follow } from "./api.js";
 import { callsView } from "./calls.js";
 import { el, fill } from "./dom.js";
+import { doctorView } from "./doctor.js";
 import { historyView } from "./history.js";
 import { questionsView } from "./questions.js";
+import { rulesView } from "./rules.js";
 import { terminalsView } from "./terminals.js";
 import { on, openQuestions, take } from "./store.js";
 
@@ -15,6 +17,8 @@ const VIEWS = [
   ["now", "Now", () => joined(questionsView(), callsView())],
   ["history", "History", () => joined(historyView())],
   ["terminals", "Terminals", () => joined(terminalsView())],
+  ["rules", "Rules", () => joined(rulesView())],
+  ["doctor", "Doctor", () => joined(doctorView())],
 ];
 const STATES = {
   open: "Connected",

@@ -2,32 +2,11 @@
 
 import { post } from "./api.js";
 import { diffView } from "./diff.js";
-import { day, el, fill, newId } from "./dom.js";
+import { day, el, fill } from "./dom.js";
 import { planView } from "./plan.js";
-import { on, workspaces } from "./store.js";
+import { on, sessionOf } from "./store.js";
 import { Windowed } from "./windowed.js";
-
-let chosen = "";
-
-// A list of the known workspaces; `take` is called with the path of the chosen one.
-export function workspaceChoice(take) {
-  const id = newId("workspace");
-  const select = el("select", { id, class: "workspace-choice", onchange: () => {
-    chosen = select.value;
-    take(chosen);
-  } });
-  const draw = () => {
-    const known = workspaces();
-    if (!known.some((each) => each.path === chosen)) chosen = known[0]?.path ?? "";
-    const paths = known.map((each) => each.path).join("\n");
-    if (select.dataset.paths === paths) return;
-    select.dataset.paths = paths;
-    fill(select, known.map((each) => el("option", { value: each.path, selected: each.path === chosen }, each.root)));
-    if (chosen) take(chosen);
-  };
-  queueMicrotask(draw);
-  return { host: el("span", { class: "choice-place" }, el("label", { for: id, class: "hidden-text" }, "Workspace"), select), end: on("sessions", draw) };
-}
+import { workspaceChoice } from "./workspaces.js";
 
 export function historyView() {
   let workspace = "";
@@ -36,16 +15,17 @@ export function historyView() {
   const search = el("input", { type: "search", class: "filter", placeholder: "Search", "aria-label": "Search the history", autocomplete: "off" });
   const plan = el("div", { class: "plan-place" });
   const detail = el("div", { class: "detail-place" });
-  const blank = el("p", { class: "blank" }, "No changes are recorded yet.");
-  const list = new Windowed({ label: "History, the newest first", rowHeight: 30, most: 14, draw: (n) => row(entries[n]) });
+  const blank = el("p", { class: "blank", role: "status" }, "No workspace is known yet.");
+  const list = new Windowed({ label: "History, the newest first", rowHeight: 30, most: 14, draw: (n) => row(entries[n]), key: (n) => `${entries[n].n}${entries[n].undone ? " undone" : ""}` });
   const wanted = (what) => planView(plan, workspace, what, load);
   const choice = workspaceChoice((path) => {
     workspace = path;
+    tools.hidden = false;
     fill(plan);
     fill(detail);
     load();
   });
-  const mark = el("input", { type: "text", class: "mark", placeholder: "Name of a mark", "aria-label": "Name of a mark", maxlength: 200 });
+  const mark = el("input", { type: "text", class: "mark", placeholder: "Name of a mark", "aria-label": "Name of a mark", maxlength: 200, onkeydown: (event) => event.key === "Enter" && setMark() });
   const setMark = async () => {
     try {
       await post("/api/mark", { workspace, name: mark.value });
@@ -55,22 +35,27 @@ export function historyView() {
       fill(plan, el("p", { class: "careful", role: "alert" }, error.message));
     }
   };
+  const tools = el("div", { class: "rule-row tools", hidden: true },
+    el("button", { type: "button", class: "undo-last", onclick: () => wanted({ kind: "undo" }) }, "Undo the last change…"),
+    el("button", { type: "button", class: "redo", onclick: () => wanted({ kind: "redo" }) }, "Redo…"),
+    el("span", { class: "mark-place" }, mark, el("button", { type: "button", class: "set-mark", onclick: setMark }, "Set a mark")));
   const host = el("section", { class: "history", "aria-labelledby": "history" },
     el("div", { class: "section-head" }, el("h2", { id: "history" }, "History"), choice.host, search),
-    el("div", { class: "rule-row tools" },
-      el("button", { type: "button", class: "undo-last", onclick: () => wanted({ kind: "undo" }) }, "Undo the last change…"),
-      el("button", { type: "button", onclick: () => wanted({ kind: "redo" }) }, "Redo…"),
-      el("span", { class: "mark-place" }, mark, el("button", { type: "button", onclick: setMark }, "Set a mark"))),
+    tools,
     plan, blank, list.host, detail);
 
+  let asked = 0;
   async function load() {
     if (!workspace) return;
-    const found = await post("/api/history", { workspace, search: search.value }).catch(() => null);
-    if (!found) return;
-    entries = found.entries;
-    blank.hidden = entries.length > 0;
+    const mine = ++asked;
+    const found = await post("/api/history", { workspace, search: search.value }).catch((error) => ({ error }));
+    if (mine !== asked) return;
+    entries = found.entries ?? [];
+    const none = search.value ? "No change matches." : "No changes are recorded yet.";
+    blank.textContent = found.error?.message ?? (found.more ? "Older entries are not listed here: handrail history shows them." : entries.length ? "" : none);
     list.host.hidden = entries.length === 0;
-    list.resize(entries.length, { refresh: true });
+    list.resize(entries.length);
+    list.refresh();
   }
 
   function row(entry) {
@@ -84,6 +69,7 @@ export function historyView() {
 
   async function open(entry) {
     shownEntry = entry.n;
+    list.refresh();
     const found = await post("/api/entry", { workspace, n: entry.n }).catch((error) => ({ error }));
     if (found.error) return fill(detail, el("p", { class: "careful" }, found.error.message));
     const load = (split, start, count) => post("/api/history-diff", { diff: found.diff.name, split, start, count });
@@ -92,20 +78,26 @@ export function historyView() {
     fill(detail, el("article", { class: "detail", tabindex: -1, "aria-label": `Entry ${entry.n}` },
       el("header", { class: "detail-head" }, el("h3", {}, `Entry ${entry.n}`, entry.note && `: ${entry.note}`)),
       el("div", { class: "rule-row" },
-        !isMark && !entry.undone && button("Undo this…", { kind: "undo", n: entry.n }, "undo-this"),
-        isMark && button("Go back to this mark…", { kind: "undo", to: entry.mark }),
+        !isMark && entry.undoable && !entry.undone && button("Undo this…", { kind: "undo", n: entry.n }, "undo-this"),
+        isMark && button("Go back to this mark…", { kind: "undo", to: entry.mark }, "to-mark"),
         entry.session && !isMark && button("Take back everything this session did…", { kind: "undo", session: entry.session }, "undo-session"),
-        entry.files.length === 1 && button("Restore the file as it was after this…", { kind: "restore", path: entry.files[0].path, n: entry.n })),
+        entry.files.length === 1 && restore(entry, entry.files[0].path, "Restore the file as it was after this…")),
+      entry.files.length > 1 && el("details", { class: "params" }, el("summary", {}, "Restore one of the files as it was after this"),
+        el("ul", { class: "restores" }, entry.files.slice(0, 100).map(({ path }) => el("li", {}, el("code", {}, path), " ", restore(entry, path, "Restore…"))))),
       diffView(found.diff, load)));
     detail.firstChild.focus();
   }
 
+  const restore = (entry, path, name) =>
+    el("button", { type: "button", class: "restore", "aria-label": `${name} ${path}`, onclick: () => wanted({ kind: "restore", path, n: entry.n }) }, name);
+
   let timer = 0;
-  search.addEventListener("input", () => {
+  const loadSoon = () => {
     clearTimeout(timer);
     timer = setTimeout(load, 200);
-  });
-  const stop = on("call", (call) => call?.changed && load());
+  };
+  search.addEventListener("input", loadSoon);
+  const stop = on("call", (call) => call.changed && sessionOf(call.session).path === workspace && loadSoon());
   return { host, end: () => {
     stop();
     choice.end();

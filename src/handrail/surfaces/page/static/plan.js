@@ -29,7 +29,7 @@ function shown(plan, workspace, wanted, done, close) {
     }
   };
   const load = (split, start, count) => post("/api/history-diff", { diff: plan.diff.name, split, start, count });
-  const entries = plan.entries.length ? `entry ${plan.entries.slice(0, 8).join(", ")}${plan.entries.length > 8 ? " …" : ""}` : "to the beginning";
+  const entries = plan.entries.length ? `${plan.entries.length === 1 ? "entry" : "entries"} ${plan.entries.slice(0, 8).join(", ")}${plan.entries.length > 8 ? " …" : ""}` : "to the beginning";
   const can = plan.conflicts.length === 0;
   return el("article", { class: "plan detail", "aria-label": "What would happen" },
     el("h3", {}, `${VERB[plan.kind]} ${entries}: ${plan.changes} ${plan.changes === 1 ? "change" : "changes"}`),

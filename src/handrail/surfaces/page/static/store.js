@@ -6,13 +6,12 @@ export const store = {
   calls: [],
   byId: new Map(),
   held: new Map(),
-  outputs: new Map(),
   quiet: 0.4,
   late: 0, // how many seconds the clock of the server is ahead
 };
 const listeners = new Map();
-const OUTPUT_CHARS = 262144;
 const CALLS = 10000;
+const ANSWERED = 50;
 
 export function on(kind, take) {
   if (!listeners.has(kind)) listeners.set(kind, new Set());
@@ -35,10 +34,9 @@ function takeState(data) {
   const known = new Map(data.questions.map((each) => [each.id, each]));
   store.questions = known;
   store.sessions = new Map(data.sessions.map((each) => [each.id, each]));
-  store.calls = data.calls;
-  store.byId = new Map(data.calls.map((each) => [each.id, each]));
+  store.calls = data.calls.map((each) => (store.byId.has(each.id) ? Object.assign(store.byId.get(each.id), each) : each));
+  store.byId = new Map(store.calls.map((each) => [each.id, each]));
   store.held = new Map(data.held.map((each) => [each.session, each]));
-  store.outputs.clear();
   for (const kind of ["questions", "sessions", "calls", "held", "state"]) tell(kind);
 }
 
@@ -55,18 +53,23 @@ const takers = {
   },
   "call-changed"({ call, known }) {
     const found = store.byId.get(call);
-    if (found) Object.assign(found, known);
+    if (!found) return;
+    Object.assign(found, known);
     tell("call", found);
   },
   question({ question }) {
     store.questions.set(question.id, question);
     tell("questions", question);
+    tellCallOf(question);
   },
   answered({ question, answered }) {
     const found = store.questions.get(question);
     if (!found) return;
     Object.assign(found, { state: "answered", answered });
+    const done = [...store.questions.values()].filter((each) => each.state === "answered");
+    for (const old of done.slice(0, -ANSWERED)) store.questions.delete(old.id);
     tell("questions", found);
+    tellCallOf(found);
   },
   refused(event) {
     tell("refused", event);
@@ -85,6 +88,14 @@ export function openQuestions() {
   return [...store.questions.values()].filter((each) => each.state === "open").sort((a, b) => a.time - b.time);
 }
 
+function tellCallOf(question) {
+  const call = store.byId.get(question.call);
+  if (call) tell("asking", call);
+}
+
+// Whether a call waits for the answer to its question.
+export const isAsking = (call) => call.state === "running" && openQuestions().some((each) => each.call === call.id);
+
 export const sessionOf = (id) => store.sessions.get(id) ?? { root: "", client: "", path: "" };
 
 // The workspaces that the page knows, the newest first.
@@ -93,5 +104,3 @@ export function workspaces() {
   for (const session of store.sessions.values()) found.set(session.path, session);
   return [...found.values()].reverse();
 }
-
-export { OUTPUT_CHARS };

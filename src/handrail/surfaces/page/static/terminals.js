@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { baseName, clock, el, fill } from "./dom.js";
+import { followOutput } from "./output.js";
 import { on, sessionOf, store } from "./store.js";
 
 // The emulator makes style elements, which the content security policy forbids: their rules go into style sheets instead.
@@ -33,14 +34,20 @@ export function terminalsView() {
   const draw = () => {
     const all = items().sort((a, b) => b.time - a.time);
     blank.hidden = all.length > 0;
-    fill(list, all.map((item) => el("li", {}, el("button", { type: "button", class: `held-row${item.running ? " is-running" : ""}`, "data-held": item.name, onclick: () => open(item) },
+    const focused = document.activeElement?.dataset.id;
+    fill(list, all.map((item) => el("li", {}, el("button", { type: "button", class: `held-row${item.running ? " is-running" : ""}`, "data-held": item.name, "data-id": item.id, onclick: () => open(item) },
       el("span", { class: "dot", "aria-hidden": "true" }), el("span", { class: "c-tool" }, item.name), el("span", { class: "c-target" }, item.command),
       el("span", { class: "c-where" }, baseName(sessionOf(item.session).root)), el("span", { class: "c-by" }, item.running ? `since ${clock(item.time)}` : item.ending)))));
+    if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
     shown?.update(all.find((item) => item.id === shown.id));
   };
+  let wanted = null;
   const open = async (item) => {
+    wanted = item;
+    const made = await heldView(item);
+    if (wanted !== item) return made.end();
     shown?.end();
-    shown = await heldView(item);
+    shown = made;
     fill(place, shown.host);
     shown.start();
   };
@@ -48,6 +55,7 @@ export function terminalsView() {
   draw();
   return { host: el("section", { class: "terminals", "aria-labelledby": "terminals" }, el("div", { class: "section-head" }, el("h2", { id: "terminals" }, "Terminals and jobs")), blank, list, place),
     end: () => {
+      wanted = null;
       stops.forEach((stop) => stop());
       shown?.end();
     } };
@@ -72,27 +80,23 @@ async function heldView(item) {
   const screen = el("div", { class: "screen" });
   const host = el("article", { class: "detail held", tabindex: -1, "aria-label": item.name },
     el("header", { class: "detail-head" }, el("h3", {}, item.name, " ", state), end), screen, item.terminal && label);
-  let waiting = [];
-  const take = (output) => {
-    if (output.skipped) terminal.write(`\r\n… ${output.skipped} bytes not shown …\r\n`);
-    terminal.write(bytes(output.data));
-  };
-  const stop = on("output", (event) => event.of === item.id && (waiting ? waiting.push(event) : take(event)));
+  const output = followOutput(item.id, async () => (await ask("/api/held"))?.output, (piece, first) => {
+    if (first) terminal.reset();
+    if (piece.skipped) terminal.write(`\r\n… ${piece.skipped} bytes not shown …\r\n`);
+    terminal.write(bytes(piece.data));
+  });
   const update = (now) => {
     state.textContent = now?.running ? "running" : now?.ending || "ended";
     end.hidden = label.hidden = !now?.running;
   };
   update(item);
   return { id: item.id, host, update,
-    async start() {
+    start() {
       terminal.open(screen);
-      const found = await ask("/api/held");
-      if (found?.output) take(found.output);
-      else waiting.forEach(take);
-      waiting = null;
+      output.start();
     },
     end() {
-      stop();
+      output.end();
       sent.dispose();
       terminal.dispose();
     } };
