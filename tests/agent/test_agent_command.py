@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from agent.conftest import call
-from support.command_line import ARGV, at_terminal, handrail
+from support.command_line import ARGV, at_terminal, handrail, usage_error
 
 Script = Callable[..., str]
 TURNS = [
@@ -181,4 +181,11 @@ def test_agent_without_task_or_model_is_a_usage_error(root: Path, script: Script
     assert agent(root, "task").returncode == 2
     wrong = agent(root, "task", "--model", "anthropc:claude")
     assert wrong.returncode == 2
-    assert "cannot use the model" in wrong.stderr
+    assert "cannot use the model anthropc:claude" in wrong.stderr
+    assert "Write PROVIDER:NAME" in wrong.stderr
+
+
+def test_agent_without_key_names_variable_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    said = usage_error(agent(root, "task", "--model", "anthropic:claude-opus-5-5"))
+    assert said.endswith("claude-opus-5-5: Set the `ANTHROPIC_API_KEY` environment variable")

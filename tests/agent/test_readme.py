@@ -8,20 +8,17 @@ from support.command_line import ARGV
 from support.documents import HOME, fences, text
 from support.pseudo_terminal import Terminal
 
-SCRIPT = "docs/hello.jsonl"
-
 
 def test_readme_example_asks_and_writes_file(root: Path) -> None:
-    (line,) = re.findall(r"^handrail (agent .*scripted:.*)$", text("README.md"), re.MULTILINE)
-    assert SCRIPT in line
-    words = shlex.split(line.replace(SCRIPT, str(HOME / SCRIPT)), comments=True)
-    with Terminal(*ARGV, *words, "--root", str(root)) as terminal:
-        assert "+hello" in terminal.until("Approve? (y/n/s/a/e): ")
+    example = re.findall(r"^(?:echo .*|handrail agent .*scripted:.*)$", text("README.md"), re.MULTILINE)
+    program = f'cd "{root}"; handrail() {{ {shlex.join(ARGV)} "$@"; }}; ' + "\n".join(example)
+    with Terminal("/bin/sh", "-c", program) as terminal:
+        assert "+hi" in terminal.until("Approve? (y/n/s/a/e): ")
         terminal.send("y")
         status, out, _ = terminal.finish()
-    assert (status, out) == (0, "I wrote hello.txt. `handrail undo` takes it back.\n")
-    assert (root / "hello.txt").read_text() == "hello\n"
+    assert (len(example), status, out) == (2, 0, "The script has ended.\n")
+    assert (root / "hi").read_text() == "hi"
 
 
 def test_documented_script_is_the_shipped_one() -> None:
-    assert fences("docs/agent.md", "json")[0].strip() == (HOME / SCRIPT).read_text().strip()
+    assert fences("docs/agent.md", "json")[0].strip() == (HOME / "docs/hello.jsonl").read_text().strip()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from agent.wire import ANSWER, KEY, MENDED, WIRES, Wire
 from support.command_line import Done, handrail
+from support.loopback_server import Site
 from support.model_server import Called, Cut, Offered, Refuse, Say, Use, faulty, scripted, serve
 from support.model_server.script import Fault
 
@@ -187,13 +188,38 @@ def test_server_that_hangs_ends_run(
     assert len(retries(events)) == model_errors.RETRIES
 
 
+def test_server_that_is_not_there_is_named(workspace: Workspace, wire: Wire) -> None:
+    with serve(scripted([])) as server:
+        address = server.url
+    outcome = Agent(workspace, wire.model, base_url=f"{address.replace('//', '//user:word@')}{wire.path}").run("mend")
+    assert outcome.status == "model_error"
+    assert f"the connection to {address} failed" in outcome.reason
+
+
+def test_model_that_server_does_not_know_is_told(workspace: Workspace, project: Path, wire: Wire) -> None:
+    outcome, events, asked = run(workspace, wire, Refuse(404, b"no such\nmodel" * 1000))
+    assert (outcome.status, retries(events), asked) == ("model_error", [], 1)
+    assert "answered 404: no such\\nmodel" in outcome.reason
+    assert len(outcome.reason) < 1000
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_takes_no_key_to_another_host(workspace: Workspace, wire: Wire, status: int) -> None:
+    with Site(b"HTTP/1.1 500 no\r\n\r\n") as thief:
+        moved = Refuse(status, headers={"Location": thief.url(host="localhost")})
+        with serve(lambda _: moved) as server:
+            outcome = Agent(workspace, wire.model, base_url=f"{server.url}{wire.path}").run("mend add")
+    assert (outcome.status, thief.requests) == ("model_error", [])
+
+
 def test_wrong_key_is_told_once_and_shown_nowhere(project: Path, wire: Wire, tmp_path: Path) -> None:
     path, log = tmp_path / "t.json", tmp_path / "log"
     with serve(faulty([WRONG] * 50, scripted([]))) as server:
         options = ("--base-url", f"{server.url}{wire.path}", "--trajectory", str(path), "--log", str(log))
         done = command(project, wire, *options)
     assert (done.returncode, done.stdout, len(server.asked)) == (1, "", 1)
-    assert "401" in done.stderr
+    assert "answered 401: wrong key" in done.stderr
+    assert "; check the key of the provider" in done.stderr
     assert KEY not in done.stderr + path.read_text() + (log.read_text() if log.exists() else "")
 
 

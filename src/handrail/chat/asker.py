@@ -61,9 +61,9 @@ class Asker:
             except EventHandlerError:
                 raise
             except ModelContextWindowExceededError as error:
-                raise ContextExceededError(model_errors.reason(error)) from error
+                raise ContextExceededError(model_errors.reason(error, self._model)) from error
             except Exception as error:
-                reason, wait = model_errors.reason(error), model_errors.wait_after(error, attempt)
+                reason, wait = model_errors.reason(error, self._model), model_errors.wait_after(error, attempt)
                 if attempt == model_errors.RETRIES or not model_errors.may_pass(error):
                     raise ModelFailedError(reason) from error
             self._emit({"type": "retry", "reason": reason, "seconds": wait})

@@ -13,6 +13,9 @@ from handrail.tools.exports import api_name
 from handrail.tools.router import ToolRouter
 
 SCRIPTED = "scripted:"
+_LIBRARY_ADVICE = " or pass it via"
+"""Begins what the model library tells programs that use it: the user of a command can do nothing with that."""
+_HOW = "Write PROVIDER:NAME, for example anthropic:claude-opus-5-5"
 
 
 class ModelError(HandrailError):
@@ -29,7 +32,8 @@ def model_of(name: str, base_url: str | None = None) -> Model:
     try:
         return _at(name, base_url) if base_url else _known(name)
     except (UserError, ValueError, ImportError) as error:
-        raise ModelError(f"cannot use the model {name}: {error}") from None
+        said = str(error).partition(_LIBRARY_ADVICE)[0]
+        raise ModelError(f"cannot use the model {name}: {said}", _HOW if name in said else "") from None
 
 
 def _known(name: str) -> Model:
