@@ -1,10 +1,13 @@
 """Tests `handrail acp` with the protocol's own client."""
 
 import asyncio
+import fcntl
+import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from agent.conftest import call
@@ -15,6 +18,7 @@ acp = pytest.importorskip("acp", reason="handrail[agent] is not installed: make 
 Script = Callable[..., str]
 WRITE = {"text": "I write.", "calls": [call("file.write", path="a.txt", content="new\n")]}
 DONE = {"text": "Done."}
+COMMANDS = ("--dialect", "bash", "--approve", "auto")
 
 
 class Editor:
@@ -22,7 +26,7 @@ class Editor:
 
     def __init__(self, option: str | None = "once") -> None:
         self.option, self.updates, self.asked = option, list[Any](), list[Any]()
-        self.called = asyncio.Event()
+        self.called, self.agent = asyncio.Event(), cast("Any", None)
 
     def on_connect(self, conn: Any) -> None: ...
 
@@ -128,6 +132,109 @@ def test_acp_cancel_ends_turn_and_next_prompt_works(root: Path, script: Script) 
 
     assert asyncio.run(talk()) == ["cancelled", "end_turn"]
     assert editor.text() == "Done."
+
+
+def test_acp_two_sessions_ask_and_work_at_once(tmp_path: Path, script: Script) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    both = asyncio.Barrier(2)
+
+    class Patient(Editor):
+        async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+            await both.wait()  # each turn waits for the question of the other one
+            return await super().request_permission(session_id, tool_call, options)
+
+    editor = Patient()
+
+    for each in roots:
+        each.mkdir()
+
+    async def turn(agent: Any, root: Path) -> str:
+        session = await agent.new_session(cwd=str(root), mcp_servers=[])
+        done = await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("write" * 100_000)])
+        return str(done.stop_reason)
+
+    async def talk() -> list[str]:
+        async with connected(editor, "--model", script(WRITE, DONE)) as agent:
+            return await asyncio.gather(*(turn(agent, root) for root in roots))
+
+    assert asyncio.run(talk()) == ["end_turn", "end_turn"]
+    assert [(root / "a.txt").read_text() for root in roots] == ["new\n", "new\n"]
+    assert sorted(asked.content[0].path for asked, _ in editor.asked) == [f"{root}/a.txt" for root in roots]
+
+
+def test_acp_cancel_in_question_changes_nothing(root: Path, script: Script) -> None:
+    class Cancelling(Editor):
+        async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+            await self.agent.cancel(session_id=session_id)
+            return acp.RequestPermissionResponse(outcome={"outcome": "cancelled"})
+
+    editor = Cancelling()
+
+    async def talk() -> list[str]:
+        async with connected(editor, "--model", script(WRITE, DONE)) as editor.agent:
+            session = await editor.agent.new_session(cwd=str(root), mcp_servers=[])
+            ask = {"session_id": session.session_id, "prompt": [acp.text_block("write")]}
+            return [(await editor.agent.prompt(**ask)).stop_reason for _ in range(2)]
+
+    assert asyncio.run(talk()) == ["cancelled", "end_turn"]
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.sandbox
+def test_acp_second_prompt_of_busy_session_is_refused(root: Path, script: Script) -> None:
+    editor = Editor()
+    waits = {"calls": [call("bash", command="until [ -e go ]; do sleep 0.05; done")]}
+
+    async def talk() -> str:
+        async with connected(editor, "--model", script(waits, DONE), *COMMANDS) as agent:
+            session = await agent.new_session(cwd=str(root), mcp_servers=[])
+            ask = {"session_id": session.session_id, "prompt": [acp.text_block("wait")]}
+            turn = asyncio.ensure_future(agent.prompt(**ask))
+            await editor.called.wait()
+            with pytest.raises(acp.RequestError) as refused:
+                await agent.prompt(**ask)
+            assert "works on another task" in str(refused.value.data)
+            (root / "go").touch()
+            return str((await turn).stop_reason)
+
+    assert asyncio.run(talk()) == "end_turn"
+    assert editor.text() == "Done."
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("busy", ["question", "command"])
+def test_acp_client_that_disappears_ends_everything(root: Path, script: Script, tmp_path: Path, busy: str) -> None:
+    waits = {"calls": [call("bash", command="exec 9> lock; flock 9; echo begun > pipe; sleep 600")]}
+    asked = asyncio.Event()
+    os.mkfifo(root / "pipe")
+
+    class Gone(Editor):
+        async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+            asked.set()
+            return await asyncio.Event().wait()
+
+    async def talk() -> int:
+        approve = COMMANDS if busy == "command" else COMMANDS[:2]
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *ARGV, "acp", "--model", script(waits, DONE), *approve, stdin=pipe, stdout=pipe
+        )
+        agent = acp.connect_to_agent(Gone(), process.stdin, process.stdout)
+        await agent.initialize(protocol_version=1)
+        session = await agent.new_session(cwd=str(root), mcp_servers=[])
+        turn = asyncio.ensure_future(agent.prompt(session_id=session.session_id, prompt=[acp.text_block("go")]))
+        await (asked.wait() if busy == "question" else asyncio.to_thread((root / "pipe").read_text))
+        turn.cancel()
+        assert process.stdin
+        process.stdin.close()
+        return await process.wait()
+
+    assert asyncio.run(talk()) == 0
+    (path,) = Path(os.environ["HANDRAIL_STATE_DIR"]).rglob("trajectories/*.json")
+    assert json.loads(path.read_text())["extra"]["status"] == "stopped"
+    assert (root / "lock").exists() == (busy == "command")
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for as long as a process of the command lives
 
 
 def test_acp_unknown_directory_is_a_request_error(root: Path, script: Script) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from agent.conftest import call
 from support.command_line import ARGV, at_terminal, handrail, usage_error
+from support.page_client import PageClient, running_page
 
 Script = Callable[..., str]
 TURNS = [
@@ -143,6 +144,21 @@ def test_agent_interrupted_twice_ends_at_once(root: Path, script: Script) -> Non
         rest = process.stdout.read()
     assert process.returncode == 130
     assert json.loads(rest.splitlines()[-1])["status"] == "stopped"
+
+
+def test_agent_question_is_answered_on_page(root: Path, script: Script) -> None:
+    name = script(TURNS[0], {"text": "done"})
+    command = [*ARGV, "agent", "task", "--model", name, "--root", str(root)]
+    with running_page() as page:
+        client = PageClient(page)
+        events = client.follow()
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+            question = events.question()
+            assert client.post("/api/answer", {"question": question["id"], "answer": "once"}).status_code == 200
+            out, _ = process.communicate()
+        events.close()
+        client.close()
+    assert (process.returncode, out, tree(root)) == (0, "done\n", {"a.txt": "1"})
 
 
 def test_agent_shows_no_diff_of_an_earlier_run(root: Path, script: Script) -> None:

@@ -228,22 +228,3 @@ def test_trajectory_that_is_not_valid_is_refused(tmp_path: Path, text: str) -> N
     (tmp_path / "t").write_text(text)
     with pytest.raises(TrajectoryError):
         Trajectory.load(str(tmp_path / "t"))
-
-
-def test_run_with_telemetry_has_agent_chat_and_tool_spans(project: Path, script: Script) -> None:
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    with Workspace(str(project), approve="auto", telemetry="otel") as workspace:
-        Agent(workspace, script(READ, DONE)).run("read")
-    spans: dict[str, Any] = {span.name: span for span in exporter.get_finished_spans()}
-    run = spans["invoke_agent handrail"]
-    assert {"chat scripted", "execute_tool file.read"} <= spans.keys()
-    assert spans["execute_tool file.read"].parent.span_id == run.context.span_id
-    assert spans["chat scripted"].parent.span_id == run.context.span_id
-    assert "mend" not in str(dict(run.attributes))

@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from opentelemetry import trace
+from support.command_line import in_process
 from support.mcp_client import Serve, serve
 
 from handrail import Workspace
@@ -60,8 +61,9 @@ def test_write_makes_span_with_approval_and_commit(root: Path, spans: Any) -> No
         "handrail.approval", "handrail.commit", "execute_tool file.write",
     ]  # fmt: skip
     assert {span.parent.span_id for span in (approval, commit)} == {call.context.span_id}
-    assert facts(approval) == {"handrail.approval.by": "policy auto"}
-    assert facts(commit) == {"handrail.commit.files": 1}
+    assert facts(approval).pop("handrail.approval.waited_ms") >= 0
+    assert facts(approval)["handrail.approval.by"] == "policy auto"
+    assert facts(commit) == {"handrail.commit.files": 1, "handrail.commit.bytes": 1, "handrail.journal.entry": 1}
     assert facts(call) == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "file.write",
@@ -88,6 +90,42 @@ def test_contents_are_in_spans_only_if_asked_for(root: Path, spans: Any) -> None
     (call,) = spans()
     assert call.attributes["gen_ai.tool.call.arguments"] == '{"path": "a"}'
     assert "hello" in call.attributes["gen_ai.tool.call.result"]
+
+
+def test_span_of_framework_gets_facts_of_call(root: Path, spans: Any) -> None:
+    (root / "a").write_text("hello\n")
+    with Workspace(str(root), telemetry="otel") as workspace:
+        for name in ("file_read", "my_tool"):
+            about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+            with trace.get_tracer("framework").start_as_current_span("running tool", attributes=about):
+                workspace.call("file", "file.read", {"path": "gone"})
+    known, own, other = spans()
+    assert (known.name, known.attributes["error.type"]) == ("running tool", "file_not_found")
+    assert (own.name, other.name) == ("execute_tool file.read", "running tool")  # a tool of the program, which calls
+
+
+def test_command_line_call_makes_one_span(root: Path, spans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "a").write_text("hello\n")
+    monkeypatch.setenv("HANDRAIL_TELEMETRY", "otel")
+    assert in_process("call", "file.read", "path=a", "--root", str(root)).returncode == 0
+    (call,) = spans()
+    assert (call.name, call.kind) == ("execute_tool file.read", trace.SpanKind.INTERNAL)
+    assert facts(call) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "file.read",
+        "gen_ai.tool.type": "function",
+        "handrail.dialect": "file",
+        "handrail.risk": "read_only",
+        "handrail.files_affected": 0,
+    }
+
+
+@pytest.mark.sandbox
+def test_program_run_in_sandbox_has_facts_of_its_end(root: Path, spans: Any) -> None:
+    with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
+        workspace.exec(["/bin/sh", "-c", "echo out; exit 3"])
+    ran = facts(next(span for span in spans() if span.name == "handrail.sandbox.exec"))
+    assert (ran["handrail.sandbox.exit_code"], ran["handrail.sandbox.bytes"]) == (3, 4)
 
 
 @pytest.mark.sandbox

@@ -1,7 +1,7 @@
 """Gives programs the loop: `Agent(workspace, model=…).run(task)`."""
 
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 
 import anyio
 from pydantic_ai.messages import ToolCallPart
@@ -19,8 +19,9 @@ from handrail.chat.model_errors import ModelFailedError
 from handrail.chat.prices import has_price
 from handrail.chat.scripted import ScriptedModel
 from handrail.chat.trajectory import Trajectory
+from handrail.chat.trajectory_form import given_arguments
 from handrail.dialects import DEFAULT
-from handrail.errors import UndoError
+from handrail.errors import HandrailError, UndoError
 from handrail.kernel.host.state_dir import make_private
 from handrail.ops.text.display import one_line
 from handrail.workspace import Workspace, default_session
@@ -64,6 +65,7 @@ class Agent:
         self._emit: Callable[[Event], None] = on_event or (lambda _: None)
         self._loop: Loop | None = None
         self._scope: anyio.CancelScope | None = None
+        self._busy = False
 
     def run(self, task: str) -> Outcome:
         """Work on a task until it is done or a budget is spent. A second task continues the conversation."""
@@ -75,13 +77,18 @@ class Agent:
 
     async def arun(self, task: str) -> Outcome:
         """Work on a task until it is done or a budget is spent. A second task continues the conversation."""
-        if self._loop:
+        with self._alone():
+            with suppress(UndoError):  # the journal is off: the task runs all the same
+                self.workspace.mark(mark_of(task))
+            if self._loop is None:
+                return await self._work(self._begin(task))
             self._loop.tell(task)
             self._loop.spent = Spent(price_known=has_price(self.model))
             return await self._work(self._loop)
+
+    def _begin(self, task: str) -> Loop:
+        """Start a conversation."""
         services, session = default_session(self.workspace).services, default_session(self.workspace).id
-        with suppress(UndoError):  # the journal is off: the task runs all the same
-            self.workspace.mark(mark_of(task))
         said = instructions(self.router, services.reader, self.workspace.root, self._directory)
         started = Trajectory.begin(
             self._path or _default_path(services.state.path, session),
@@ -91,15 +98,26 @@ class Agent:
             tools=self.router.functions(),
             texts=[{"source": "system", "message": said}, {"source": "user", "message": task}],
         )
-        return await self._work(self._new_loop(started))
+        return self._new_loop(started)
 
     async def aresume(self, trajectory: str) -> Outcome:
         """Go on with the run of a trajectory. Calls without a result are made, unless the journal has their change."""
-        found = Trajectory.take_up(trajectory, default_session(self.workspace).id)
-        if isinstance(self.model, ScriptedModel):
-            self.model.skip(found.asked)
-        loop = self._new_loop(found)
-        return await self._work(loop)
+        with self._alone():
+            found = Trajectory.take_up(trajectory, default_session(self.workspace).id)
+            if isinstance(self.model, ScriptedModel):
+                self.model.skip(found.asked)
+            return await self._work(self._new_loop(found))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a second task while the agent works on one. Raises HandrailError."""
+        if self._busy:
+            raise HandrailError("the agent works on another task; wait until it has ended")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     def _new_loop(self, trajectory: Trajectory) -> Loop:
         settings = self.workspace.settings
@@ -119,7 +137,7 @@ class Agent:
             if call["tool_call_id"] in made:
                 found.called(call["tool_call_id"], _MADE, {"tool": call["function_name"], "success": True})
             else:
-                part = ToolCallPart(call["function_name"], call["arguments"], call["tool_call_id"])
+                part = ToolCallPart(call["function_name"], given_arguments(call), call["tool_call_id"])
                 await loop.call(part, of=len(left))
         loop.messages = found.messages()
 
@@ -155,11 +173,11 @@ class Agent:
             loop.last_text,
             reason,
             spent.steps,
-            spent.tokens_in + spent.tokens_out,
+            spent.tokens,
             spent.money if spent.price_known else None,
             loop.trajectory.path,
         )
-        loop.trajectory.end(status, reason, spent.totals)
+        loop.trajectory.end(status, reason)
         self._emit({"type": "end", **outcome._asdict()})
         return outcome
 
@@ -172,6 +190,9 @@ class Agent:
             return "model_error", f"the model cannot be used: {error}"
         except EventHandlerError as error:
             raise error.args[0] from None
+        except anyio.get_cancelled_exc_class():
+            loop.trajectory.end("stopped", "the caller cancelled the run")
+            raise
         if loop.stopping:
             return "stopped", "the user stopped the run"
         return "seconds", f"the budget of {self.budget.seconds} seconds is spent"

@@ -1,6 +1,6 @@
 """Counts what a run uses up, and says which budget is spent."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic_ai.messages import ModelResponse
 
@@ -38,35 +38,23 @@ class Spent:
     """Adds up what the answers of a model cost."""
 
     def __init__(self, *, price_known: bool) -> None:
-        self.steps = self.tokens_in = self.tokens_out = self.tokens_cached = 0
+        self.steps = self.tokens = 0
         self.money, self.price_known = 0.0, price_known
 
     def add(self, response: ModelResponse) -> None:
         """Count one answer."""
         usage = response.usage
         self.steps += 1
-        self.tokens_in += usage.input_tokens
-        self.tokens_out += usage.output_tokens
-        self.tokens_cached += usage.cache_read_tokens
+        self.tokens += max(0, usage.input_tokens) + max(0, usage.output_tokens)
         price = price_of(response)
         self.price_known = self.price_known and price is not None
-        self.money += price or 0.0
-
-    @property
-    def totals(self) -> dict[str, Any]:
-        """The totals, under the names of a trajectory."""
-        return {
-            "total_prompt_tokens": self.tokens_in,
-            "total_completion_tokens": self.tokens_out,
-            "total_cached_tokens": self.tokens_cached,
-            "total_cost_usd": self.money if self.price_known else None,
-        }
+        self.money += max(0.0, price or 0.0)
 
     def over(self, budget: Budget) -> Ending | None:
         """Return which budget is spent, or cannot be kept, and why; None to go on. Time is not counted here."""
         if budget.steps is not None and self.steps >= budget.steps:
             return "steps", f"the budget of {budget.steps} steps is spent"
-        if budget.tokens is not None and self.tokens_in + self.tokens_out >= budget.tokens:
+        if budget.tokens is not None and self.tokens >= budget.tokens:
             return "tokens", f"the budget of {budget.tokens} tokens is spent"
         if budget.money is None:
             return None

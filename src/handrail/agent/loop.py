@@ -23,7 +23,6 @@ from handrail.chat.context_window import (
     shortened,
     size_of,
     split_for_summary,
-    summary_message,
     summary_request,
     without_old_results,
 )
@@ -156,7 +155,7 @@ class Loop:
         self.spent.add(response)
         kept = sum(isinstance(message, ModelResponse) for message in self.messages[end:])
         kept_from = self.trajectory.answers[-kept]["step_id"]
-        self.trajectory.summarised(summary_message(self.trajectory.task, text_in(response)), kept_from)
+        self.trajectory.summarised(response, kept_from)
         self.messages = self.trajectory.messages()
         self._leave_out()
         self.emit({"type": "compact", "messages": end})
@@ -170,7 +169,7 @@ class Loop:
 
     def _usage(self) -> Event:
         known = self.spent.money if self.spent.price_known else None
-        return {"tokens": self.spent.tokens_in + self.spent.tokens_out, "money": known}
+        return {"tokens": self.spent.tokens, "money": known}
 
 
 def _is_cut(response: ModelResponse) -> bool:

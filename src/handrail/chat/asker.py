@@ -23,12 +23,15 @@ from pydantic_ai.settings import ModelSettings
 from handrail.chat import model_errors
 from handrail.chat.model_errors import AnswerRefusedError, AnswerTooLargeError, ContextExceededError, ModelFailedError
 from handrail.chat.sound_answers import sound, sound_answer
-from handrail.model.limits import MIB
+from handrail.model.limits import KIB, MIB
 
 Event = dict[str, Any]
 
 LONGEST = 2 * MIB
 """The most characters of an answer: four times the longest that models give."""
+
+_PART_CHARS = 2 * KIB
+"""What each text and each call counts at least: so an answer has at most a thousand calls."""
 
 
 class EventHandlerError(Exception):
@@ -85,7 +88,7 @@ class Asker:
                     idle.deadline = min(end, anyio.current_time() + model_errors.IDLE_SECONDS)
                     left -= _length(event)
                     if left < 0:
-                        raise AnswerTooLargeError(f"an answer of more than {LONGEST // MIB} MiB of text")
+                        raise AnswerTooLargeError(f"an answer of more than {LONGEST // MIB} MiB of text and calls")
                     if text := sound(_text_of(event)):
                         self._emit({"type": "text", "text": text})
         answer = stream.get()
@@ -99,9 +102,11 @@ def _call_ids(messages: list[ModelMessage]) -> set[str]:
 
 
 def _length(event: object) -> int:
-    """Return how many characters an event adds to an answer."""
+    """Return how many characters an event adds to an answer. A part counts more, so that no answer has many."""
+    if isinstance(event, PartStartEvent):
+        return _PART_CHARS + len(str(getattr(event.part, "content", None) or getattr(event.part, "args", None) or ""))
     delta = getattr(event, "delta", None)
-    return len(getattr(delta, "content_delta", None) or getattr(delta, "args_delta", None) or "")
+    return len(str(getattr(delta, "content_delta", None) or getattr(delta, "args_delta", None) or ""))
 
 
 def _text_of(event: object) -> str:

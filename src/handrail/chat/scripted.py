@@ -7,6 +7,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
+from handrail.chat.trajectory_form import given_arguments
 from handrail.errors import HandrailError
 from handrail.kernel.host.state_dir import read_some
 from handrail.model.limits import MIB
@@ -47,7 +48,7 @@ class ScriptedModel(FunctionModel):
             {
                 "text": step.get("message", ""),
                 "calls": [
-                    {"tool": call["function_name"], "arguments": call["arguments"], "id": call["tool_call_id"]}
+                    {"tool": call["function_name"], "arguments": given_arguments(call), "id": call["tool_call_id"]}
                     for call in step.get("tool_calls", [])
                 ],
             }

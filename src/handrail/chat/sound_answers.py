@@ -1,9 +1,11 @@
 """Makes an answer of a model safe to keep, to show and to send back, whatever its server sent."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from math import isfinite
 from typing import Any
 
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
@@ -13,11 +15,23 @@ from handrail.tools.exports import api_name
 _NAME_CHARS = 64
 """The longest name of a tool that every API takes back."""
 _UNNAMED = "unnamed"
+_ODD_NUMBER = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}")
 
 
 def sound(text: str) -> str:
     """Join the halves of surrogate pairs in a text, and replace single ones: no API and no file takes them."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def finite(text: str) -> str:
+    """Replace numbers that JSON does not have, such as NaN and 1e999, in JSON text by texts."""
+    if not _ODD_NUMBER.search(text):
+        return text
+    try:
+        found = json.loads(text, parse_constant=str, parse_float=lambda n: f if isfinite(f := float(n)) else n)
+    except (ValueError, RecursionError):
+        return text  # no JSON: the router says so
+    return json.dumps(found, ensure_ascii=False)
 
 
 def sound_answer(answer: ModelResponse, taken: set[str]) -> ModelResponse:
@@ -47,7 +61,8 @@ def _numbered(text: str) -> Iterator[str]:
 
 
 def _sound_arguments(arguments: Any) -> Any:
-    if isinstance(arguments, str):
-        return sound(arguments)
-    text = json.dumps(arguments, ensure_ascii=False)
-    return arguments if sound(text) == text else json.loads(sound(text))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    clean = finite(sound(text))
+    if clean == text:
+        return arguments
+    return clean if isinstance(arguments, str) else json.loads(clean)

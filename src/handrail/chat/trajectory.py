@@ -18,8 +18,10 @@ from pydantic_ai.messages import (
 )
 
 from handrail import __version__
+from handrail.chat.context_window import summary_message
 from handrail.chat.prices import price_of
-from handrail.chat.trajectory_form import checked
+from handrail.chat.sound_answers import finite
+from handrail.chat.trajectory_form import checked, given_arguments, parsed
 from handrail.errors import HandrailError
 from handrail.kernel.host.client_files import may_replace
 from handrail.kernel.host.state_dir import HeldFile, read_some
@@ -64,6 +66,7 @@ class Trajectory:
         held = _hold(path)
         try:
             made = cls.load(path, held)
+            made.reopen()
             made.head["extra"]["sessions"] = [*made.sessions, session]
             made.write()
         except TrajectoryError:
@@ -75,7 +78,7 @@ class Trajectory:
     def load(cls, path: str, held: HeldFile | None = None) -> Self:
         """Read a trajectory. Raises TrajectoryError."""
         try:
-            found = checked(json.loads(read_some(path, _LARGEST)))
+            found = checked(parsed(read_some(path, _LARGEST)))
             steps = found.pop("steps")
             made = cls(path, {"extra": {}, **found}, steps, held)
             made.messages()
@@ -88,20 +91,13 @@ class Trajectory:
 
     def answered(self, response: ModelResponse) -> None:
         """Add an answer of the model. The results of its calls follow with `called`."""
-        calls = [
-            {"tool_call_id": c.tool_call_id, "function_name": c.tool_name, "arguments": arguments_of(c.args)}
-            for c in response.tool_calls
-        ]
-        usage, price = response.usage, price_of(response)
-        metrics = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
-        metrics |= {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens else {}
-        metrics |= {"cost_usd": price} if price is not None else {}
+        calls = [_call_of(part) for part in response.tool_calls]
         thought = "".join(part.content for part in response.parts if isinstance(part, ThinkingPart))
         kept = ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
         step: Json = {"source": "agent", "model_name": response.model_name, "message": text_in(response)}
         step |= {"reasoning_content": thought} if thought else {}
         step |= {"tool_calls": calls} if calls else {}
-        self._append(step | {"metrics": metrics, "extra": {"message": kept}})
+        self._append(step | {"metrics": _metrics_of(response), "extra": {"message": kept}})
 
     def called(self, call_id: str, content: str, extra: Json) -> None:
         """Add the result of one call to the last step."""
@@ -113,26 +109,51 @@ class Trajectory:
         """Add a message that the loop sends to the model in the name of the user."""
         self._append({"source": "user", "message": text})
 
-    def summarised(self, summary: str, kept_from: int) -> None:
-        """Add a summary that replaces the steps before the step with this number."""
-        self._append({"source": "system", "message": summary, "extra": {"summary": {"kept_from": kept_from}}})
+    def summarised(self, response: ModelResponse, kept_from: int) -> None:
+        """Add an answer that is a summary; it replaces the steps before the step with this number."""
+        about = {"kept_from": kept_from, "metrics": _metrics_of(response)}
+        self._append(
+            {"source": "system", "message": summary_message(self.task, text_in(response)), "extra": {"summary": about}}
+        )
 
-    def end(self, status: str, reason: str, totals: Json) -> None:
+    def end(self, status: str, reason: str) -> None:
         """Add the totals and say how the run ended."""
-        self.head["final_metrics"] = {**totals, "total_steps": len(self.steps)}
+        self.head["final_metrics"] = {**self._totals, "total_steps": len(self.steps)}
         self.head["extra"] |= {"status": status, "reason": reason}
         self.write()
 
+    @property
+    def _totals(self) -> Json:
+        """The totals of all answers and summaries, also of those before the run was taken up."""
+        about = [step.get("metrics") or step.get("extra", {}).get("summary", {}).get("metrics") for step in self.steps]
+        known = [found for found in about if found]
+        names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+        totals: Json = {f"total_{name}": sum(found.get(name) or 0 for found in known) for name in names}
+        costs = [found.get("cost_usd") for found in known]
+        return totals if None in costs else totals | {"total_cost_usd": sum(costs)}
+
     def _append(self, step: Json) -> None:
-        self._older += [json.dumps(each, ensure_ascii=False) for each in self.steps[len(self._older) :]]
+        for name, place in (
+            ("final_metrics", self.head),
+            ("status", self.head["extra"]),
+            ("reason", self.head["extra"]),
+        ):
+            place.pop(name, None)  # the run goes on
+        self._older += map(_json, self.steps[len(self._older) :])
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.steps.append({"step_id": len(self.steps) + 1, "timestamp": now, **step})
         self.write()
 
+    def reopen(self) -> None:
+        """Remove how the run ended before."""
+        for place in (self.head, self.head["extra"]):
+            for name in ("final_metrics", "status", "reason"):
+                place.pop(name, None)
+
     def write(self) -> None:
         """Replace the file. Raises TrajectoryError."""
-        newer = [json.dumps(each, ensure_ascii=False) for each in self.steps[len(self._older) :]]
-        head, steps = json.dumps(self.head, ensure_ascii=False), ",\n".join([*self._older, *newer])
+        newer = map(_json, self.steps[len(self._older) :])
+        head, steps = _json(self.head), ",\n".join([*self._older, *newer])
         text = f'{head[:-1]}, "steps": [\n{steps}\n]}}\n'
         self._held = self._held or _hold(self.path)
         try:
@@ -198,6 +219,10 @@ class Trajectory:
         return [], 0
 
 
+def _json(value: Json) -> str:
+    return finite(json.dumps(value, ensure_ascii=False))
+
+
 def _in_use(path: str) -> TrajectoryError:
     return TrajectoryError(f"another run writes the trajectory {path}; wait until it has ended")
 
@@ -230,10 +255,25 @@ def _response_of(step: Json) -> ModelResponse:
         if isinstance(found, ModelResponse):
             return found
     calls = [
-        ToolCallPart(c["function_name"], json.dumps(c["arguments"]), c["tool_call_id"])
+        ToolCallPart(c["function_name"], json.dumps(given_arguments(c)), c["tool_call_id"])
         for c in step.get("tool_calls", [])
     ]
     return ModelResponse([TextPart(str(step.get("message", ""))), *calls])
+
+
+def _call_of(part: ToolCallPart) -> Json:
+    """Return a call as the format has it: its arguments are an object, whatever the model gave."""
+    given, known = arguments_of(part.args), {"tool_call_id": part.tool_call_id, "function_name": part.tool_name}
+    if isinstance(given, dict):
+        return {**known, "arguments": given}
+    return {**known, "arguments": {}, "extra": {"arguments": given}}
+
+
+def _metrics_of(response: ModelResponse) -> Json:
+    usage, price = response.usage, price_of(response)
+    metrics: Json = {"prompt_tokens": max(0, usage.input_tokens), "completion_tokens": max(0, usage.output_tokens)}
+    metrics |= {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens > 0 else {}
+    return metrics | ({"cost_usd": price} if price is not None else {})
 
 
 def text_in(response: ModelResponse) -> str:

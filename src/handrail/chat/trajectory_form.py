@@ -1,18 +1,21 @@
 """Checks that a trajectory has the form that the loop relies on: any program, or an attacker, may have written it."""
 
-from typing import Annotated, Any, Literal
+import json
+from math import isfinite
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 class _CallForm(_Form):
     tool_call_id: str
     function_name: str
     arguments: Any
+    extra: dict[str, Any] | None = None
 
 
 class _ResultForm(_Form):
@@ -24,8 +27,16 @@ class _ObservationForm(_Form):
     results: list[_ResultForm]
 
 
+class _MetricsForm(_Form):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+
+
 class _SummaryForm(_Form):
     kept_from: Annotated[int, Field(ge=1)]
+    metrics: _MetricsForm | None = None
 
 
 class _StepExtraForm(_Form):
@@ -37,6 +48,7 @@ class _StepForm(_Form):
     message: str
     tool_calls: list[_CallForm] = []
     observation: _ObservationForm = _ObservationForm(results=[])
+    metrics: _MetricsForm | None = None
     extra: _StepExtraForm = _StepExtraForm()
 
 
@@ -50,6 +62,19 @@ class _TrajectoryForm(_Form):
     session_id: str = ""
     steps: list[_StepForm]
     extra: _HeadExtraForm = _HeadExtraForm()
+
+
+def parsed(text: str) -> Any:
+    """Return what a trajectory's text holds. Raises ValueError, also for numbers that JSON does not have."""
+    return json.loads(text, parse_constant=_refuse_number, parse_float=_number)
+
+
+def _number(text: str) -> float:
+    return found if isfinite(found := float(text)) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"JSON has no number {text}")
 
 
 def checked(found: Any) -> dict[str, Any]:
@@ -66,6 +91,11 @@ def checked(found: Any) -> dict[str, Any]:
     if not any(step.source == "user" for step in form.steps):
         raise ValueError("it has no message of a user")
     return dict(given)
+
+
+def given_arguments(call: dict[str, Any]) -> Any:
+    """Return the arguments of a call as the model gave them: the format takes objects alone."""
+    return (call.get("extra") or {}).get("arguments", call["arguments"])
 
 
 def _without_nulls(value: Any) -> Any:

@@ -201,6 +201,7 @@ class Call:
                 verdict = self._decide(question)
                 if span:
                     span.set_attribute("handrail.approval.by", verdict.decided_by)
+                    span.set_attribute("handrail.approval.waited_ms", round((time.perf_counter() - began) * 1000))
         finally:
             self.waited += time.perf_counter() - began
         if verdict.warning:

@@ -142,7 +142,7 @@ class Commands:
         started = time.time()
         with self.recorded(text, verdict), self._session.part("sandbox.exec") as span:
             outcome = self._session.processes.run(command)
-            self._describe(span, outcome)
+            self.describe(span, outcome)
         self.warn(text, outcome, cwd, merged=merged)
         outcome = self._within_budget(outcome, parts) if parts else outcome
         ran = Ran(outcome)
@@ -174,7 +174,7 @@ class Commands:
             with self.recorded(text, verdict), self._session.part("sandbox.exec") as span:
                 shell.tap = self._call.tap
                 outcome = shell.run(text, limit, self._call.cancel)
-                self._describe(span, outcome)
+                self.describe(span, outcome)
             shell.changes_words = shell.changes_words or may_last(text)
             outcome = outcome._replace(background=shell.not_yet_told(outcome.background))
         self.warn(text, outcome, directory, merged=merged)
@@ -184,7 +184,7 @@ class Commands:
         self._session.last_command = LastCommand(text, ran.status, outcome.stdout, outcome.stderr, started)
         return ran
 
-    def _describe(self, span: "Span | None", outcome: "CommandOutcome") -> None:
+    def describe(self, span: "Span | None", outcome: "CommandOutcome") -> None:
         """Add the facts of a command that ran to its span."""
         if span:
             known = {"exit_code": outcome.exit_code, "signal": outcome.signal, "timed_out": outcome.timed_out}

@@ -315,9 +315,11 @@ class Files:
                 self._call.session.part("commit") as span,
                 self._services.writer.locked(approved.changes[0].path) as writer,
             ):
-                if span:
-                    span.set_attribute("handrail.commit.files", len(approved.changes))
                 versions = writer.commit(approved.changes, approved.places, origin)
+                if span:
+                    from handrail.runtime.spans import commit_facts  # noqa: PLC0415  off by default
+
+                    span.set_attributes(commit_facts(approved.changes, self._services.journal))
                 self._wrote(approved, versions)
                 self._note_for_hooks(approved, versions)
         finally:

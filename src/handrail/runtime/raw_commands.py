@@ -45,8 +45,9 @@ def execute(call: "Call", program: Program, text: str) -> "CommandOutcome":
         keep_background=program.user is None,
         cancel=call.cancel,
     )
-    with commands.recorded(text, verdict), call.session.part("sandbox.exec"):
+    with commands.recorded(text, verdict), call.session.part("sandbox.exec") as span:
         outcome = _run(call, program.user, command)
+        commands.describe(span, outcome)
     commands.warn(text, outcome, cwd)
     return outcome
 

@@ -4,17 +4,26 @@ Handrail uses only the API of OpenTelemetry. The user's program configures an ex
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
+from handrail.model.files import Change, Put
+
+if TYPE_CHECKING:
+    from handrail.kernel.journal.journal import Journal
+
 _tracer = trace.get_tracer("handrail")
 span_of_surface: ContextVar[bool] = ContextVar("span_of_surface", default=False)
 """True if a surface has opened the span of a call, as the MCP server does: the call adds its attributes to that one."""
+
+_NO_WORD = re.compile(r"[^\w-]")
+"""Frameworks know a tool by a name without dots."""
 
 Facts = Mapping[str, Any]
 
@@ -27,7 +36,7 @@ class Spans:
 
     @contextmanager
     def call(self, tool: str, facts: Facts, given: Any) -> Iterator["CallSpan"]:
-        """Open the span of one call, or describe the span that the surface has opened for it."""
+        """Open the span of one call, or describe the one that the surface or a framework has opened for it."""
         about = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool,
@@ -37,10 +46,10 @@ class Spans:
         }
         if self._contents:
             about["gen_ai.tool.call.arguments"] = json.dumps(given, ensure_ascii=False, default=str)
-        if span_of_surface.get():
-            span = trace.get_current_span()
+        span = trace.get_current_span()
+        if (of_surface := span_of_surface.get()) or _is_of_call(span, tool):
             span.set_attributes(about)
-            yield CallSpan(span, contents=self._contents, own=False)
+            yield CallSpan(span, contents=self._contents, own=not of_surface)
             return
         with _tracer.start_as_current_span(f"execute_tool {tool}", kind=SpanKind.INTERNAL, attributes=about) as span:
             yield CallSpan(span, contents=self._contents, own=True)
@@ -62,6 +71,20 @@ class Spans:
         """Open a span for one part of a call."""
         with _tracer.start_as_current_span(f"handrail.{name}", record_exception=False) as span:
             yield span
+
+
+def _is_of_call(span: Span, tool: str) -> bool:
+    """Say whether a framework that runs the tool, such as pydantic-ai, has opened a span for this call."""
+    known = getattr(span, "attributes", None) or {}
+    named = str(known.get("gen_ai.tool.name", ""))
+    return known.get("gen_ai.operation.name") == "execute_tool" and _NO_WORD.sub("_", tool) == _NO_WORD.sub("_", named)
+
+
+def commit_facts(changes: Sequence[Change], journal: "Journal") -> dict[str, int]:
+    """Return what the span of a commit tells; the caller holds the lock, so that the newest entry is its own."""
+    size = sum(len(change.data) for change in changes if isinstance(change, Put))
+    facts = {"handrail.commit.files": len(changes), "handrail.commit.bytes": size}
+    return facts | ({"handrail.journal.entry": journal.last_number()} if journal.on else {})
 
 
 class CallSpan:

@@ -36,6 +36,7 @@ class AcpSession:
             self.workspace, model, dialect=dialect, budget=budget, base_url=base_url, on_event=self._note
         )
         self.id, self._call_id = self.workspace.session_id, ""
+        self._unreachable: Exception | None = None
 
     def _note(self, event: Event) -> None:
         if event["type"] == "call":
@@ -51,26 +52,35 @@ class AcpSession:
         return verdict_of(await self._client.request_permission(self.id, call, permission_options()))
 
     async def prompt(self, task: str) -> str:
-        """Work on a message of the user; return how the turn ended. Raises RequestError if the model cannot be used."""
+        """Work on a message of the user; return how the turn ended. Raises RequestError if it cannot be worked on."""
         sender = asyncio.ensure_future(self._send())
         try:
             outcome = await self.agent.arun(task)
             if outcome.status not in ("done", "stopped", "model_error"):
                 self._updates.put_nowait(acp.update_agent_message_text(f"\n[{outcome.reason}]"))
             await self._updates.join()
-            if outcome.status == "model_error":
-                raise acp.RequestError.internal_error({"reason": outcome.reason})
+        except HandrailError as error:
+            raise acp.RequestError.invalid_request({"reason": str(error)}) from None
         finally:
             sender.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sender
+        if self._unreachable:
+            raise self._unreachable
+        if outcome.status == "model_error":
+            raise acp.RequestError.internal_error({"reason": outcome.reason})
         return outcome.status
 
     async def _send(self) -> None:
+        """Send the updates in their order; end the run if the client cannot be reached."""
         while True:
             update = await self._updates.get()
             try:
-                await self._client.session_update(self.id, update)
+                if not self._unreachable:
+                    await self._client.session_update(self.id, update)
+            except Exception as error:  # noqa: BLE001  the turn ends with it
+                self._unreachable = error
+                self.agent.cancel()
             finally:
                 self._updates.task_done()
 
