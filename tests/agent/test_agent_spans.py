@@ -1,22 +1,20 @@
 """Tests the spans of the agent and of a framework that runs the tools: one for each run, answer and call."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+import anyio
 from agent.conftest import call
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent as OtherAgent
 from pydantic_ai.models.test import TestModel
+from support.spans import Spans, spans
 
 from handrail import Workspace
 from handrail.agent import Agent
 from handrail.chat.scripted import ScriptedModel
 from handrail.surfaces.adapters.pydantic_ai import toolset
+
+__all__ = ["spans"]
 
 SECRET = "word-of-the-user"
 TURNS: list[dict[str, Any]] = [
@@ -26,26 +24,10 @@ TURNS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def exporter() -> InMemorySpanExporter:
-    """Return an exporter in memory: one for all tests, because OpenTelemetry takes one provider for each process."""
-    made, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(made))
-    trace.set_tracer_provider(provider)
-    return made
-
-
-@pytest.fixture
-def spans(exporter: InMemorySpanExporter) -> Iterator[Any]:
-    exporter.clear()
-    yield lambda: sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
-    exporter.clear()
-
-
-def test_run_has_one_span_for_each_answer_and_call(project: Path, spans: Any) -> None:
+def test_run_has_one_span_for_each_answer_and_call(project: Path, spans: Spans) -> None:
     with Workspace(str(project), approve="auto", telemetry="otel") as workspace:
         Agent(workspace, ScriptedModel(TURNS), dialect="file").run(SECRET)
-    run, *parts = spans()
+    run, *parts = sorted(spans(), key=lambda span: int(span.start_time))
     assert [span.name for span in (run, *parts)] == [
         "invoke_agent handrail",
         "chat scripted",
@@ -74,7 +56,7 @@ def test_run_has_one_span_for_each_answer_and_call(project: Path, spans: Any) ->
     assert SECRET not in str([dict(span.attributes) for span in spans()])
 
 
-def test_run_with_contents_has_them_in_spans(project: Path, spans: Any) -> None:
+def test_run_with_contents_has_them_in_spans(project: Path, spans: Spans) -> None:
     with Workspace(str(project), approve="auto", telemetry="otel", telemetry_contents=True) as workspace:
         Agent(workspace, ScriptedModel(TURNS), dialect="file").run(SECRET)
     found = {span.name: str(dict(span.attributes)) for span in spans()}
@@ -82,17 +64,17 @@ def test_run_with_contents_has_them_in_spans(project: Path, spans: Any) -> None:
     assert SECRET in found["chat scripted"]
 
 
-def test_run_without_telemetry_makes_no_span(project: Path, spans: Any) -> None:
+def test_run_without_telemetry_makes_no_span(project: Path, spans: Spans) -> None:
     with Workspace(str(project), approve="auto") as workspace:
         Agent(workspace, ScriptedModel(TURNS), dialect="file").run("task")
     assert spans() == []
 
 
-def test_call_of_instrumented_framework_has_one_span(project: Path, spans: Any) -> None:
+def test_call_of_instrumented_framework_has_one_span(project: Path, spans: Spans) -> None:
     with Workspace(str(project), approve="auto", telemetry="otel") as workspace:
         tools = toolset(workspace.tools("file"))
         other = OtherAgent(TestModel(call_tools=["file_list"]), toolsets=[tools])
         other.instrument = True
-        other.run_sync("list")
+        anyio.run(other.run, "list")
     (made,) = [span for span in spans() if span.attributes.get("gen_ai.operation.name") == "execute_tool"]
     assert (made.attributes["handrail.dialect"], made.attributes["gen_ai.tool.name"]) == ("file", "file.list")

@@ -1,7 +1,6 @@
 """Tests telemetry: the spans of calls on each surface, compared whole."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +11,11 @@ from mcp.shared.exceptions import MCPError
 from opentelemetry import trace
 from support.command_line import in_process
 from support.mcp_client import Serve, serve
+from support.spans import Spans, spans
 
 from handrail import Workspace
 
-__all__ = ["serve"]
-
-sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
-
-
-@pytest.fixture(scope="module")
-def exporter() -> Any:
-    """Return an exporter in memory: one for all tests, because OpenTelemetry takes one provider for each process."""
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    made = InMemorySpanExporter()
-    provider = sdk.TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(made))
-    trace.set_tracer_provider(provider)
-    return made
-
-
-@pytest.fixture
-def spans(exporter: Any) -> Iterator[Any]:
-    exporter.clear()
-    yield lambda: list(exporter.get_finished_spans())
-    exporter.clear()
+__all__ = ["serve", "spans"]
 
 
 def facts(span: Any) -> dict[str, Any]:
@@ -47,13 +25,13 @@ def facts(span: Any) -> dict[str, Any]:
     return known
 
 
-def test_call_without_telemetry_makes_no_span(root: Path, spans: Any) -> None:
+def test_call_without_telemetry_makes_no_span(root: Path, spans: Spans) -> None:
     with Workspace(str(root), approve="auto") as workspace:
         workspace.call("file", "file.write", {"path": "a", "content": "x"})
     assert spans() == []
 
 
-def test_write_makes_span_with_approval_and_commit(root: Path, spans: Any) -> None:
+def test_write_makes_span_with_approval_and_commit(root: Path, spans: Spans) -> None:
     with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
         workspace.tools("file").call("file.write", {"path": "a", "content": "x"}, call_id="7")
     approval, commit, call = spans()
@@ -75,7 +53,7 @@ def test_write_makes_span_with_approval_and_commit(root: Path, spans: Any) -> No
     }
 
 
-def test_failed_call_has_error_type(root: Path, spans: Any) -> None:
+def test_failed_call_has_error_type(root: Path, spans: Spans) -> None:
     with Workspace(str(root), telemetry="otel") as workspace:
         workspace.call("file", "file.read", {"path": "secret-name"})
     (call,) = spans()
@@ -83,7 +61,7 @@ def test_failed_call_has_error_type(root: Path, spans: Any) -> None:
     assert "secret-name" not in json.dumps(dict(call.attributes))
 
 
-def test_contents_are_in_spans_only_if_asked_for(root: Path, spans: Any) -> None:
+def test_contents_are_in_spans_only_if_asked_for(root: Path, spans: Spans) -> None:
     (root / "a").write_text("hello\n")
     with Workspace(str(root), telemetry="otel", telemetry_contents=True) as workspace:
         workspace.call("file", "file.read", {"path": "a"})
@@ -92,7 +70,7 @@ def test_contents_are_in_spans_only_if_asked_for(root: Path, spans: Any) -> None
     assert "hello" in call.attributes["gen_ai.tool.call.result"]
 
 
-def test_span_of_framework_gets_facts_of_call(root: Path, spans: Any) -> None:
+def test_span_of_framework_gets_facts_of_call(root: Path, spans: Spans) -> None:
     (root / "a").write_text("hello\n")
     with Workspace(str(root), telemetry="otel") as workspace:
         for name in ("file_read", "my_tool"):
@@ -104,7 +82,7 @@ def test_span_of_framework_gets_facts_of_call(root: Path, spans: Any) -> None:
     assert (own.name, other.name) == ("execute_tool file.read", "running tool")  # a tool of the program, which calls
 
 
-def test_command_line_call_makes_one_span(root: Path, spans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_call_makes_one_span(root: Path, spans: Spans, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a").write_text("hello\n")
     monkeypatch.setenv("HANDRAIL_TELEMETRY", "otel")
     assert in_process("call", "file.read", "path=a", "--root", str(root)).returncode == 0
@@ -121,7 +99,7 @@ def test_command_line_call_makes_one_span(root: Path, spans: Any, monkeypatch: p
 
 
 @pytest.mark.sandbox
-def test_program_run_in_sandbox_has_facts_of_its_end(root: Path, spans: Any) -> None:
+def test_program_run_in_sandbox_has_facts_of_its_end(root: Path, spans: Spans) -> None:
     with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
         workspace.exec(["/bin/sh", "-c", "echo out; exit 3"])
     ran = facts(next(span for span in spans() if span.name == "handrail.sandbox.exec"))
@@ -129,7 +107,7 @@ def test_program_run_in_sandbox_has_facts_of_its_end(root: Path, spans: Any) -> 
 
 
 @pytest.mark.sandbox
-def test_command_makes_span_with_level_and_exit_code(root: Path, spans: Any) -> None:
+def test_command_makes_span_with_level_and_exit_code(root: Path, spans: Spans) -> None:
     with Workspace(str(root), approve="auto", telemetry="otel") as workspace:
         workspace.call("bash", "bash", {"command": "echo out; exit 3"})
     found = {span.name: span for span in spans()}
@@ -139,7 +117,7 @@ def test_command_makes_span_with_level_and_exit_code(root: Path, spans: Any) -> 
     assert ran["handrail.sandbox.level"] in ("strict", "reduced")
 
 
-def test_mcp_call_makes_one_span_with_facts_of_both(root: Path, spans: Any, serve: Serve) -> None:
+def test_mcp_call_makes_one_span_with_facts_of_both(root: Path, spans: Spans, serve: Serve) -> None:
     (root / "a").write_text("hello\n")
 
     async def talk() -> None:
