@@ -105,7 +105,8 @@ def test_question_names_sandbox_level(root: Path, setting: str, shown: str, monk
 
 def test_question_fetch_shows_host(root: Path) -> None:
     with call(root, "fetch_webpage", url="https://Example.COM/a/b?c=d") as terminal:
-        assert terminal.until(PROMPT).startswith("Host: example.com\n\nTool: fetch_webpage\n")
+        first = "Host: example.com\nAddress: https://example.com/a/b?c=d\n\nTool: fetch_webpage\n"
+        assert terminal.until(PROMPT).startswith(first)
         terminal.send("n\n")
         assert terminal.finish()[0] == 3
 
@@ -117,7 +118,7 @@ def test_question_fetch_url_is_never_shortened(root: Path) -> None:
         shown = unwrapped(terminal.until(PROMPT))
         terminal.send("n\n")
         terminal.finish()
-    assert f"Host: {host}\n" in shown
+    assert f"Host: {host}\nAddress: {url}\n" in shown
     assert f"  url: {url}\n" in shown
     assert "not shown" not in shown
 
@@ -351,7 +352,7 @@ def test_answer_d_shows_whole_change(root: Path) -> None:
     with call(root, "create_file", path="a", content=content) as terminal:
         assert "lines not shown" in terminal.until(CUT)
         terminal.send("d")
-        shown = terminal.until(CUT)
+        shown = terminal.until(PROMPT)
         assert "".join(f"+{n}\n" for n in range(300)) in shown
         assert "not shown" not in shown
         assert "\n  y  allow this call\n" in shown
@@ -366,7 +367,7 @@ def test_answer_d_shows_whole_values(root: Path) -> None:
         assert f"  new_string: {'y' * 199}…\n" in shown
         assert "\n  d  show everything: some text is left out above\n" in shown
         terminal.send("d")
-        shown = unwrapped(terminal.until(CUT))
+        shown = unwrapped(terminal.until(PROMPT))
         assert f"  new_string: {'y' * 1000}\n" in shown
         assert "not shown" not in shown
         terminal.send("n\n")
@@ -379,7 +380,7 @@ def test_question_folds_one_long_line(root: Path) -> None:
         assert "characters not shown" in shown
         assert len(shown) < 48 * 80
         terminal.send("d")
-        assert "x" * 50_000 in unwrapped(terminal.until(CUT))
+        assert "x" * 50_000 in unwrapped(terminal.until(PROMPT))
         terminal.send("n\n")
         terminal.finish()
 

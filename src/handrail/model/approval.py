@@ -39,6 +39,8 @@ class Question(NamedTuple):
     """Why the model asks for this call, in its own words."""
     host: str = ""
     """The host of a fetch, with the port unless it is the usual one of the scheme."""
+    address: str = ""
+    """The address of a fetch, in the form that rules see."""
     resolved: dict[str, Any] | None = None
     """The parameters as rules see them: paths relative to the root with links resolved, URLs in canonical form.
 

@@ -130,7 +130,7 @@ class Call:
 
         def ask(target: "Target", unasked: str = "redirect") -> None:
             meant = dict.fromkeys(given, target.normal)
-            self.ask(Effect.FETCH, meant, host=target.shown_host, unasked=unasked)
+            self.ask(Effect.FETCH, meant, host=target.shown_host, address=target.normal, unasked=unasked)
 
         ask(fetcher.target(url), unasked="")
         return fetcher.fetch(url, seconds, self.cancel, ask)

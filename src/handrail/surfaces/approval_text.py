@@ -90,6 +90,7 @@ def named_facts(question: Question, view: QuestionView) -> Iterator[tuple[str, s
         yield "The model says why", question.justification
     if question.host:
         yield "Host", whole().line(question.host)
+        yield "Address", whole().line(question.address)
     if question.guarded:
         yield "Careful", f"{view.line(question.guarded)} is guarded: your own tools may run its contents"
     elif question.doubt:

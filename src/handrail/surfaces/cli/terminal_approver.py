@@ -69,10 +69,12 @@ class TerminalApprover:
             key = _WORDS.get(word.lower(), word.lower())
             if key == "y":
                 return Verdict(True, "user")
-            verdict = self._other_answer(question, kept, key)
-            if verdict is not None:
+            if key == "d":
+                view = whole()
+                self._show(question, view)
+            elif verdict := self._other_answer(question, kept, key):
                 return verdict
-            self._show_answers(question, kept, view)
+            keys = self._show_answers(question, kept, view)
 
     def _press(self, prompt: str) -> str:
         """Show the prompt, and return and show what the user presses; an empty string means the end of input."""
@@ -113,9 +115,7 @@ class TerminalApprover:
 
     def _other_answer(self, question: Question, kept: dict[str, Keep], key: str) -> Verdict | None:
         """Return the verdict of an answer that stores a rule; None means that the question is asked again."""
-        if key == "d":
-            self._show(question, whole())
-        elif key in ("s", "a", "e") and not kept:
+        if key in ("s", "a", "e") and not kept:
             why = why_nothing_kept(question)
             self.writer.write(f"{why[0].upper()}{why[1:]}.\n")
         elif key == "s" and self.one_call:
