@@ -117,3 +117,7 @@ def prepare_opencode(arena: Arena) -> None:
     chosen = {"model": "scripted/m", "small_model": "scripted/m", "autoupdate": False, "share": "disabled"}
     arena.write(".config/opencode/opencode.json", {"provider": {"scripted": provider}, **chosen})
     arena.env |= {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+
+def prepare_qwen(arena: Arena) -> None:
+    arena.env |= {"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": f"{arena.server.url}/v1", "OPENAI_MODEL": "m"}

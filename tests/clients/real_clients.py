@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from clients.arena import Arena, prepare_claude, prepare_codex, prepare_gemini, prepare_opencode
+from clients.arena import Arena, prepare_claude, prepare_codex, prepare_gemini, prepare_opencode, prepare_qwen
 from clients.recording import save
 from clients.screen import Screen
 from support.model_server import ModelServer, Say, Use, scripted, serve
@@ -175,7 +175,7 @@ def test_claude_command_and_host_are_approved_with_two_keys_each(start: Start) -
     with claude(arena, "count the lines and read the page") as screen:
         screen.until(r"Command: wc -l notes.txt(?s:.)*Accept")
         screen.press("Enter", "Enter")
-        screen.until(r"Host: docs.python.org(?s:.)*Accept")
+        screen.until(r"Host: docs.python.org\s+Address: https://docs.python.org/3/(?s:.)*Accept")
         screen.press("Enter", "Enter")
         screen.until("That is all")
     assert "1 notes.txt" in arena.results[0]
@@ -247,3 +247,29 @@ def test_opencode_change_is_approved_in_the_client(start: Start) -> None:
         screen.until("That is all")
     assert (arena.project / "notes.txt").read_text() == CHANGED
     assert not {"bash", "edit", "write"} & arena.offered
+
+
+def test_qwen_change_and_command_are_approved_in_the_client(start: Start) -> None:
+    """Qwen Code runs in its auto mode, in which a model judges what no rule of the user decides."""
+    arena = start(
+        prepare_qwen,
+        Use("read_file", {"file_path": "notes.txt"}),
+        Use("write_file", {"file_path": "notes.txt", "content": CHANGED}),
+        Use("run_shell_command", {"command": "wc -l notes.txt"}),
+    )
+    arena.configure("qwen-code", "--approve", "host", "--client-tools", "off")
+    with arena.screen("qwen") as screen:
+        screen.until("Approve this server")
+        screen.press("Enter")
+        arena.until_listed()
+        screen.until("Type your message")
+        screen.type("change the notes")
+        screen.until(r"write_file(?s:.)*allow once")
+        assert (arena.project / "notes.txt").read_text() == "first line\n"
+        screen.press("Enter")
+        screen.until(r"wc -l notes.txt(?s:.)*allow once")
+        screen.press("Enter")
+        screen.until("That is all")
+    assert (arena.project / "notes.txt").read_text() == CHANGED
+    assert "1 notes.txt" in arena.results[2]
+    assert not {"edit", "run_shell_command", "write_file"} & arena.offered

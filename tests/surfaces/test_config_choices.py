@@ -97,6 +97,33 @@ def test_config_of_claude_code_asks_in_auto_mode_too(root: Path) -> None:
     assert {"mcp__handrail__Read", "mcp__handrail__Grep"} <= {*rules["allow"]}
 
 
+def test_config_of_qwen_code_asks_in_auto_mode_too(root: Path) -> None:
+    _write("qwen-code", root, "--approve", "host")
+    found = _json(root / ".qwen/settings.json")
+    tools = load("gemini-3").tools
+    changes = {f"mcp__handrail__{name}" for name, tool in tools.items() if needs_approval(tool.effects)}
+    assert {*found["permissions"]["ask"]} == changes
+    assert {*found["permissions"]["allow"]} == {f"mcp__handrail__{name}" for name in tools} - changes
+
+
+def test_config_of_cline_switches_its_auto_approval_off(client_home: Path, root: Path) -> None:
+    settings = client_home / ".cline/data/settings/global-settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"toolAutoApprove": true, "disabledTools": ["editor"]}')
+    _write("cline", root, "--approve", "host", "--client-tools", "off")
+    assert _json(settings) == {"toolAutoApprove": False, "disabledTools": ["editor", "run_commands", "apply_patch"]}
+
+
+def test_config_of_zed_asks_before_every_change(client_home: Path, root: Path) -> None:
+    _write("zed", root, "--approve", "host")
+    (file,) = client_home.rglob("zed/settings.json")
+    tools = _json(file)["agent"]["tool_permissions"]["tools"]
+    changes = {name for name, tool in load("copilot").tools.items() if needs_approval(tool.effects)}
+    assert {name for name, each in tools.items() if each == {"default": "confirm"}} == {
+        f"mcp:handrail:{name}" for name in changes
+    }
+
+
 def test_config_adds_to_lists_of_user(root: Path) -> None:
     (root / ".claude").mkdir()
     (root / ".claude/settings.json").write_text('{"permissions": {"deny": ["WebFetch", "Bash"], "ask": []}}')

@@ -63,8 +63,8 @@ class Replay:
         self._server.communicate()  # closes its input, which ends it
 
 
-def test_recordings_of_four_clients_exist() -> None:
-    assert {name.partition("_")[0] for name in RECORDINGS} == {"claude", "codex", "gemini", "opencode"}
+def test_recordings_of_five_clients_exist() -> None:
+    assert {name.partition("_")[0] for name in RECORDINGS} == {"claude", "codex", "gemini", "opencode", "qwen"}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -69,6 +69,9 @@ class ClientKind(NamedTuple):
 _CLAUDE_HOST = {"permissions": {"allow": ["{read}"], "ask": ["{change}"]}}  # its auto mode asks only if a rule says so
 _CLAUDE_QUIET = {"permissions": {"allow": [f"mcp__{NAME}"]}}
 _CLAUDE_OFF = {"permissions": {"deny": ["Bash", "Edit", "Write", "NotebookEdit"]}}
+_CLINE_SETTINGS = "~/.cline/data/settings/global-settings.json"
+_CLINE_HOST = {"toolAutoApprove": False}  # by default its terminal program asks about nothing
+_CLINE_OFF = {"disabledTools": ["run_commands", "editor", "apply_patch"]}
 _CODEX_OFF = {"features": {"shell_tool": False}}
 _CURSOR_QUIET = {"mcpAllowlist": [f"{NAME}:*"]}
 _CURSOR_OFF = {"permissions": {"deny": ["Shell(**)", "Write(**)"]}}
@@ -85,10 +88,13 @@ _GEMINI_POLICY = ".gemini/handrail-policy.toml"
 _OPENCODE_HOST = {"permission": {f"{NAME}_*": "ask", "{read}": "allow"}}
 _OPENCODE_QUIET = {"permission": {f"{NAME}_*": "allow"}}
 _OPENCODE_OFF = {"permission": {"bash": "deny", "edit": "deny"}}
-_QWEN_OFF = {"permissions": {"deny": ["run_shell_command", "write_file", "edit"]}}
+_QWEN_HOST = {"permissions": {"allow": ["{read}"], "ask": ["{change}"]}}  # its auto mode asks only if a rule says so
+_QWEN_OFF = {"permissions": {"deny": ["run_shell_command", "write_file", "edit", "notebook_edit"]}}
 _ZED_QUIET = {"agent": {"tool_permissions": {"tools": {"{tool}": {"default": "allow"}}}}}
-_ZED_HOST = {"agent": {"tool_permissions": {"tools": {"{read}": {"default": "allow"}}}}}
-_ZED_OWN = ("terminal", "edit_file", "write_file", "delete_path", "move_path")
+_ZED_HOST = {
+    "agent": {"tool_permissions": {"tools": {"{read}": {"default": "allow"}, "{change}": {"default": "confirm"}}}}
+}
+_ZED_OWN = ("terminal", "edit_file", "write_file", "delete_path", "move_path", "copy_path", "create_directory")
 _ZED_OFF = {"agent": {"tool_permissions": {"tools": {name: {"default": "deny"} for name in _ZED_OWN}}}}
 
 CLIENTS = {
@@ -218,16 +224,20 @@ CLIENTS = {
         user="~/.cline/data/settings/cline_mcp_settings.json",
         starts_anywhere=True,
         asks=False,
-        host=Switch(entry={"autoApprove": ["{read}"]}),
+        host=Switch(entry={"autoApprove": ["{read}"]}, user={_CLINE_SETTINGS: _CLINE_HOST}),
         quiet=Switch(entry={"autoApprove": ["{tool}"]}),
-        own_off=Switch(by_hand="leave Edit and Terminal unchecked under Auto Approve; the client asks before each use"),
+        own_off=Switch(user={_CLINE_SETTINGS: _CLINE_OFF}),
     ),
     "qwen-code": ClientKind(
         "Qwen Code",
         "gemini-3",
         ".qwen/settings.json",
         "~/.qwen/settings.json",
+        entry={"alwaysLoadTools": True},  # otherwise the model must search for the tools first
         asks=False,
+        at_start="approve the server",
+        tool=f"mcp__{NAME}__{{tool}}",
+        host=Switch(project={".qwen/settings.json": _QWEN_HOST}, user={"~/.qwen/settings.json": _QWEN_HOST}),
         quiet=Switch(entry={"trust": True}),
         own_off=Switch(project={".qwen/settings.json": _QWEN_OFF}, user={"~/.qwen/settings.json": _QWEN_OFF}),
     ),
