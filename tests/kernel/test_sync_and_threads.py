@@ -5,7 +5,6 @@ import itertools
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from support.tree import snapshot
 
 from handrail import Workspace
 from handrail.kernel.fs import syscalls
-from handrail.kernel.fs.parallel import parallel_map, read_ahead
+from handrail.kernel.fs.parallel import parallel_map
 from handrail.kernel.fs.syscalls import exchange_names, write_all
 from handrail.kernel.write import publish, writer
 
@@ -152,22 +151,3 @@ def test_file_that_cannot_be_synced_is_named(root: Path, monkeypatch: pytest.Mon
     assert result.error is not None
     assert "f2" in result.error.message
     assert snapshot(root) == {}
-
-
-def test_read_ahead_yields_items_in_order_and_raises_their_error() -> None:
-    def items() -> Iterator[int]:
-        yield from range(100)
-        raise OSError(errno.EIO, "no more")
-
-    taken: list[int] = []
-    with pytest.raises(OSError, match="no more"):
-        taken.extend(read_ahead(items()))
-    assert taken == list(range(100))
-
-
-def test_read_ahead_left_early_takes_few_items_and_ends_its_thread() -> None:
-    counted = itertools.count()
-    for _ in read_ahead(counted):
-        break
-    assert next(counted) <= 5
-    assert not [thread for thread in threading.enumerate() if thread.name == "handrail-read-ahead"]

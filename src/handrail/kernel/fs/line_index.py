@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import field
 
-from handrail.kernel.fs.parallel import read_ahead
 from handrail.model.files import Page, Version
 from handrail.model.record import record
 
@@ -96,8 +95,7 @@ class LineIndex:
         known = self._recall(version)
         at, line = known.before(first) if known else (0, 1)
         page, marks, ends_open = _PageLines(first, count, room), _Marks(), False
-        chunks = _chunks(fd, found, at)
-        for offset, chunk, hole in chunks if known or version.size < _INDEXED_BYTES else read_ahead(chunks):
+        for offset, chunk, hole in _chunks(fd, found, at):
             marks.add(offset, line)
             ends, ends_open = chunk.count(b"\n"), not chunk.endswith(b"\n")
             page.add(line, chunk, ends, hole)

@@ -88,37 +88,3 @@ def beside(work: Callable[[], None], name: str) -> Iterator[None]:
         thread.join()
     if failed:
         raise failed[0]
-
-
-def read_ahead(items: Iterator[T], most: int = 2) -> Iterator[T]:
-    """Yield the items of an iterator; a thread takes the next `most` of them meanwhile.
-
-    This is faster if to take an item is a system call, which lets other threads run, and the caller computes with it.
-    """
-    ready, failed = deque[T](), list[BaseException]()
-    filled, room, stopped = threading.Semaphore(0), threading.Semaphore(most), threading.Event()
-
-    def take() -> None:
-        try:
-            for item in items:
-                ready.append(item)
-                filled.release()
-                room.acquire()
-                if stopped.is_set():
-                    break
-        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
-            failed.append(error)
-        filled.release()
-
-    thread = threading.Thread(target=take, name="handrail-read-ahead")
-    thread.start()
-    try:
-        while filled.acquire() and ready:
-            yield ready.popleft()
-            room.release()
-    finally:
-        stopped.set()
-        room.release()
-        thread.join()
-    if failed:
-        raise failed[0]
