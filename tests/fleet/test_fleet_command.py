@@ -77,7 +77,7 @@ def test_fleet_run_reports_failed_tasks_and_ends_with_one(place: Path, tree_root
         (["--agent", "mine"], "does not name an episode"),
         (["--agent", "nowhere:double"], "nowhere"),
         (["--agent", "mine:nothing"], "cannot be imported"),
-        (["--agent", "mine:double", "--tree", "."], "task 2: the id ../x is not the only one"),
+        (["--agent", "mine:double", "--tree", "."], "task 2: another task has the id ../x"),
     ],
 )
 def test_fleet_run_with_wrong_options_says_why(place: Path, options: list[str], says: str) -> None:
@@ -126,7 +126,7 @@ def test_fleet_run_of_tasks_with_odd_names_keeps_each_in_its_own_files(place: Pa
     [
         ("{", "line 1 is not JSON"),
         ("[1]", "line 1 is not an object"),
-        ('{"id": []}', "the id is not a text"),
+        ('{"id": []}', "the id is not a string"),
         ('{"tree": 1}', "the tree is not a path"),
         ("", "has no task"),
         ("\xff", "cannot read"),

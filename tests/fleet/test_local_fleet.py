@@ -207,7 +207,7 @@ def test_closed_workspace_and_fleet_refuse_calls_and_leave_nothing(
 def test_unknown_tree_and_engine_are_named(fleet: Fleet) -> None:
     with pytest.raises(FleetError, match="no tree"):
         fleet.open("0" * 64)
-    with pytest.raises(FleetError, match="no engine"):
+    with pytest.raises(FleetError, match="unknown engine"):
         Fleet("kubernetes")
 
 

@@ -80,7 +80,7 @@ class CallingWorkspace(RawAccess):
         """Return the tools of a dialect."""
         found = dialect_by_name(dialect) if isinstance(dialect, str) else dialect
         if found.name != RAW and load(found.name) is not found:
-            raise FleetError(f"{found.name} is not a dialect of Handrail, and only names reach a host")
+            raise FleetError(f"unknown dialect {found.name}: hosts know only the dialects of Handrail")
         return RemoteRouter(found, self._make)
 
     def call(self, dialect: str, tool: str, params: Any = None, *, id: str | None = None) -> ToolResult:  # noqa: A002

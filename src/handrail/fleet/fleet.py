@@ -225,7 +225,7 @@ def _engine(name: str, directory: str | None, sandbox: str, options: Json) -> "H
     """Return an engine. Raises FleetError for an unknown name or option."""
     known = {"local": (), "ray": RAY_OPTIONS}
     if name not in known:
-        raise FleetError(f"there is no engine {name}{did_you_mean(name, known)}", f"Use {' or '.join(known)}")
+        raise FleetError(f"unknown engine {name}{did_you_mean(name, known)}", f"Use {' or '.join(known)}")
     if unknown := options.keys() - {*known[name]}:
         raise FleetError(f"the engine {name} has no option {min(unknown)}")
     if name == "local":

@@ -62,7 +62,7 @@ class FleetRun:
             raise FleetError(f"another process works on {directory}")
         try:
             if run_files.exists(about):
-                raise FleetError(f"{directory} has a run already", f"Go on with handrail fleet resume {directory}")
+                raise FleetError(f"{directory} has a run already", f"Continue with handrail fleet resume {directory}")
             run_files.replace_lines(run._file("tasks.jsonl"), tasks)
             run_files.replace_json(about, options._asdict())
         finally:
@@ -266,13 +266,13 @@ class _RunWork:
 def _expanded(options: FleetOptions) -> Iterator[Json]:
     """Yield one task for each line, model, dialect and try. Raises FleetError."""
     if options.tree is not None and not run_files.exists(options.tree):
-        raise FleetError(f"there is no directory {options.tree}")
+        raise FleetError(f"directory {options.tree} not found")
     seen = set[str]()
     for number, task in enumerate(_lines(options.tasks), 1):
         where = f"{options.tasks}, task {number}"
         name = str(given) if isinstance(given := task.get("id", number), str | int) else ""
         if not name:
-            raise FleetError(f"{where}: the id is not a text")
+            raise FleetError(f"{where}: the id is not a string")
         if not options.agent and not isinstance(task.get("prompt"), str):
             raise FleetError(f"{where} has no prompt")
         tree = task.get("tree", options.tree)
@@ -282,7 +282,7 @@ def _expanded(options: FleetOptions) -> Iterator[Json]:
         base = {**task, "name": name, "tree": run_files.absolute(tree, beside) if tree is not None else None}
         for made in _variants(base, options):
             if made["id"] in seen:
-                raise FleetError(f"{where}: the id {made['id']} is not the only one")
+                raise FleetError(f"{where}: another task has the id {made['id']}")
             seen.add(made["id"])
             yield made
 

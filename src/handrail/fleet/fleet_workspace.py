@@ -39,7 +39,7 @@ class FleetSnapshot(NamedTuple):
         """Read a snapshot from a file. Raises FleetError."""
         found = run_files.read_json(path)
         if not (isinstance(found, list) and [type(each) for each in found] == [str, str, dict]):
-            raise FleetError(f"{path} is no snapshot")
+            raise FleetError(f"{path} is not a snapshot")
         return cls(*found)
 
 

@@ -77,7 +77,9 @@ class HeldWorkspace:
             known = {_STATE: _STATE, **dict.fromkeys(self.former_roots, _ROOT)}
             found = differences(comparable(entry["answer"], known), comparable(now, places))
             if different := [[entry["id"], *each] for each in itertools.islice(found, _MOST_DIFFERENCES)]:
-                raise DivergedError(f"the call {entry['id']} had another result when it was made again", "", different)
+                raise DivergedError(
+                    f"the call {entry['id']} had a different result when it was repeated", "", different
+                )
             self._remember(entry, places)
 
     def _remember(self, entry: Json, places: dict[str, str]) -> None:

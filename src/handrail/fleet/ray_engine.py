@@ -290,7 +290,7 @@ def _check_token(address: str, *, allowed: bool) -> None:
             "the Ray cluster takes requests without a token, so whatever reaches its ports controls it",
             "Start it with RAY_AUTH_MODE=token, or say allow_open_cluster=True",
         )
-    raise FleetError("it cannot be found out whether the Ray cluster asks for a token")
+    raise FleetError("cannot find out whether the Ray cluster asks for a token")
 
 
 def _ignoring(act: Callable[[], object]) -> None:

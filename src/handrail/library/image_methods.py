@@ -32,7 +32,7 @@ class ImageMethods(LayerMethods):
 
         layer = self._layer()
         if not isinstance(layer, ImageLayer):
-            raise CallError("the workspace is no container image", "Open it with image=", code="not_an_image")
+            raise CallError("the workspace is not a container image", "Open it with image=", code="not_an_image")
         with self._quiet(running, "commit"):
             return write_image(layer, image, self._services.limits)
 
@@ -66,7 +66,9 @@ def open_image_layer(
 
     name = DEFAULT if layered is True else layered or FRESH.format(secrets.token_hex(6))
     if not LAYER_NAME.fullmatch(name):
-        raise WorkspaceError(f"{name!r} is no name of a layer", "Use letters, digits, dots, dashes and underscores")
+        raise WorkspaceError(
+            f"{name!r} is not a valid name of a layer", "Use letters, digits, dots, dashes and underscores"
+        )
     if why := refusal():
         raise ImageError(f"this machine cannot use images: {why}", "`handrail doctor` says what is missing")
     found = image_name(place.image)

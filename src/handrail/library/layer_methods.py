@@ -283,7 +283,9 @@ def open_layer(
 
     name = DEFAULT if layered is True else str(layered)
     if not LAYER_NAME.fullmatch(name):
-        raise WorkspaceError(f"{name!r} is no name of a layer", "Use letters, digits, dots, dashes and underscores")
+        raise WorkspaceError(
+            f"{name!r} is not a valid name of a layer", "Use letters, digits, dots, dashes and underscores"
+        )
     try:
         return WorkspaceLayer(LayerStore(boundary.root), name, boundary)
     except LayerBusy:
@@ -338,9 +340,9 @@ def _restored(snapshot: "Snapshot", root: str | None, image: str | None, limits:
                 name = store.add(record, lambda at: unpack(archive, at, owners=place is None))
             return _Restored(store, name, place)
     except BadSnapshot as bad:
-        raise WorkspaceError(f"this is no snapshot that can be opened: {bad}") from None
+        raise WorkspaceError(f"cannot open the snapshot: {bad}") from None
     except OSError as error:
-        raise WorkspaceError(f"the snapshot cannot be opened: {error.strerror or error}") from error
+        raise WorkspaceError(f"cannot open the snapshot: {error.strerror or error}") from error
 
 
 def _root_store(about: "About", root: str | None) -> "LayerStore":
@@ -358,7 +360,7 @@ def _root_store(about: "About", root: str | None) -> "LayerStore":
     try:
         store = LayerStore(boundary.root)
         if content_id(boundary.fd, f"{store.path}/digests.json") != about.content:
-            raise WorkspaceError(f"{boundary.root} has another content than the root of the snapshot")
+            raise WorkspaceError(f"the content of {boundary.root} differs from the root of the snapshot")
         return store
     finally:
         boundary.close()
@@ -372,7 +374,7 @@ def _image_store(about: "About", place: ImagePlace, limits: "Limits") -> "LayerS
 
     with open_image(image_name(place.image), limits) as image:
         if image.digest != about.content:
-            raise WorkspaceError(f"{image.name} is another image than that of the snapshot")
+            raise WorkspaceError(f"{image.name} is not the image of the snapshot")
         return image_store(image, about.workdir)
 
 

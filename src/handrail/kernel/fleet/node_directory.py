@@ -125,7 +125,7 @@ class FleetPlace:
         target = os.path.join(self._home, f"{self._number}.pack")
         source = private_directory(self._home, "empty") if root is None else os.path.abspath(root)
         if not os.path.isdir(source):
-            raise TreeError(f"{root} is no directory")
+            raise TreeError(f"{root} is not a directory")
         return content_id(pack(source, target)), target
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ class TreeCache:
 
     def _path(self, tree: str) -> str:
         if not tree.isalnum():
-            raise TreeError(f"{tree!r} is no tree")
+            raise TreeError(f"{tree!r} is not a tree")
         return os.path.join(self._home, tree)
 
     def close(self) -> None:

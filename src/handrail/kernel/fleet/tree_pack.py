@@ -159,9 +159,9 @@ def _checked(member: tarfile.TarInfo, known: Pieces) -> str:
     if name in known or not name or any(part in ("", ".", "..") for part in parts) or "\0" in name:
         raise TreeError(f"the pack is damaged: the name {name!r}")
     if not (member.isreg() or member.issym() or member.isdir()) or member.issparse():
-        raise TreeError(f"the pack is damaged: {name!r} is no file, link or directory")
+        raise TreeError(f"the pack is damaged: {name!r} is not a file, link or directory")
     if len(known) >= TREE_FILES or member.size > TREE_BYTES:
-        raise TreeError("the pack holds too much")
+        raise TreeError("the pack is too large")
     return name
 
 

@@ -38,7 +38,7 @@ def image_name(text: str) -> ImageName:
         if path and os.path.exists(path):
             _refuse_other_kind(kind, path)
             return ImageName(kind, os.path.abspath(path), rest[end + 1 :])
-    raise ImageError(f"there is no image at {rest}{_near(rest)}", "Pull one with skopeo or podman (docs/images.md)")
+    raise ImageError(f"image {rest} not found{_near(rest)}", "Pull one with skopeo or podman (docs/images.md)")
 
 
 def new_image_name(text: str) -> ImageName:
@@ -46,7 +46,7 @@ def new_image_name(text: str) -> ImageName:
     kind, rest = _split(text)
     path, colon, tag = rest.rpartition(":")
     if kind != "oci":
-        raise ImageError(f"an image can be written to oci:PATH:TAG only, not to {text}")
+        raise ImageError(f"cannot write an image to {text}, only to oci:PATH:TAG")
     if not colon or not path or _TAG.fullmatch(tag) is None:
         raise ImageError(f"{text} names no tag", "Write oci:PATH:TAG, with letters, digits, _ . and - in the tag")
     return ImageName("oci", os.path.abspath(os.path.expanduser(path)), tag)
@@ -69,21 +69,23 @@ def _no_image(text: str) -> ImageError:
     where = os.path.expanduser(text)
     if "\0" not in text and os.path.exists(where):
         right = "oci" if os.path.isdir(where) else "docker-archive"
-        return ImageError(f"{text!r} says not which kind of image it is", f"Write {right}:{text}")
+        return ImageError(f"{text!r} does not say which kind of image it is", f"Write {right}:{text}")
     reference = _REFERENCE.fullmatch(text)
     if reference is None or near:
         return ImageError(f"{text!r} is not an image{near}", "Write oci:PATH[:TAG] or docker-archive:PATH")
     name, tag = reference["name"], reference["tag"] or ":latest"
     line = f"skopeo copy docker://{reference['whole']} oci:images/{name}{tag}"
     missing = "" if shutil.which("skopeo") else ", after you installed skopeo"
-    return ImageError(f"Handrail does not pull images, and {text!r} is on no disk", f"Pull it with: {line}{missing}")
+    return ImageError(
+        f"Handrail does not pull images: {text!r} is not on this machine", f"Pull it with: {line}{missing}"
+    )
 
 
 def _refuse_other_kind(kind: str, path: str) -> None:
     if kind == "oci" and os.path.isfile(path):
-        raise ImageError(f"{path} is a file, and no OCI layout", f"Write docker-archive:{path}")
+        raise ImageError(f"{path} is a file, not an OCI layout", f"Write docker-archive:{path}")
     if kind == "docker-archive" and os.path.isdir(path):
-        raise ImageError(f"{path} is a directory, and no archive", f"Write oci:{path}")
+        raise ImageError(f"{path} is a directory, not an archive", f"Write oci:{path}")
 
 
 def _near(path: str) -> str:
