@@ -55,8 +55,8 @@ def of(*entries: Entry, form: int = tarfile.PAX_FORMAT) -> Make:
     return make
 
 
-def raw(data: bytes, pack: Callable[[bytes], bytes] = bytes) -> Make:
-    return lambda place, outside: layout(place, data, pack=pack)
+def raw(data: bytes, pack: Callable[[bytes], bytes] = bytes, *, zeros: int = 0) -> Make:
+    return lambda place, outside: layout(place, data + bytes(zeros), pack=pack)
 
 
 def pax(name: str, **headers: str) -> Entry:
@@ -251,8 +251,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "a size that is no number": (of(pax("x", size="1e3")), "no number"),
     "a time that is no number": (of(pax("x", mtime="nan"), pax("y", mtime="1e999"), pax("z", mtime="-1e9")), OK),
     "a file that is too large": (raw(header(b"x", b"77777777777")), "larger than the limit oci_layer_bytes"),
-    "zeros behind the end": (raw(layer(entry("x")) + bytes(20 * MIB), gzip.compress), "larger than the limit"),
-    "a bomb of gzip": (raw(header(b"x", b"00200000000") + bytes(40 * MIB), gzip.compress), "larger than the limit"),
+    "zeros behind the end": (raw(layer(entry("x")), gzip.compress, zeros=20 * MIB), "larger than the limit"),
+    "a bomb of gzip": (raw(header(b"x", b"00200000000"), gzip.compress, zeros=40 * MIB), "larger than the limit"),
     "a bomb of zstd": (zstd_bomb, "larger than the limit"),
     "too many entries": (of(*(entry(f"f{n}") for n in range(600))), "more than 500 entries"),
     "too many headers": (raw(header(b"x", b"0", b"g") * 600), "more than 500 entries"),

@@ -25,7 +25,6 @@ from support.raw_http import HEADERS, INITIALIZE, LIST, PATIENCE, connect, is_up
         (json.dumps(LIST).encode(), {"mcp-protocol-version": "1999-01-01"}, 400),
         (b"x", {"content-type": "text/plain"}, 400),
         (b"x", {"accept": "image/png"}, 406),
-        (b"x" * 33_554_433, {}, 413),
     ],
 )
 def test_http_malformed_request_is_refused_with_reason(
@@ -33,6 +32,12 @@ def test_http_malformed_request_is_refused_with_reason(
 ) -> None:
     found, text = status_of(url, headers, content)
     assert (found, bool(text)) == (status, True), text
+    assert is_up(url)
+
+
+def test_http_body_beyond_limit_is_refused_with_reason(url: str) -> None:
+    found, text = status_of(url, {}, b"x" * 33_554_433)
+    assert (found, bool(text)) == (413, True), text
     assert is_up(url)
 
 
