@@ -109,17 +109,15 @@ class _NearestPaths:
         from difflib import get_close_matches  # noqa: PLC0415  only when something is wrong
 
         try:
-            listing = self._reader.listing(quote(self._top + place) or ".")
+            names = self._reader.shown_names(quote(self._top + place) or ".")
         except PathFault:
             return None
-        directories, files = listing.through_links()
-        names = directories if kind == "directory" else files
         likely = (name for name in names if abs(len(name) - len(part)) <= _LONGER)
         folded = {name.casefold(): name for name in islice(likely, _COMPARED)}
         letters = sorted(part.casefold())
         swapped = [name for name in folded if sorted(name) == letters]
-        near = swapped or get_close_matches(part.casefold(), folded, 1, _ALIKE)
-        return folded[near[0]] if near else None
+        near = swapped + get_close_matches(part.casefold(), folded, _LOOKED_AT, _ALIKE)
+        return next((found for each in near if self._exists(place + (found := folded[each]), kind)), None)
 
     def _elsewhere(self, parts: list[str]) -> list[str]:
         """Return the files or directories of the same name, those with the most components in common first."""

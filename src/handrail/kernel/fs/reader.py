@@ -118,6 +118,11 @@ class Reader:
             entries = [entry for each in others if (entry := self._entry(path, each))]
         return Listing(sorted(directories), sorted(files), sorted(entries))
 
+    def shown_names(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted, without protected files and placeholders; look at no entry."""
+        with self._scanned(path) as (fd, listed):
+            return sorted(each.name for each in listed if each.name[0] != "." or not is_placeholder(fd, each.name))
+
     @contextmanager
     def _scanned(self, path: str) -> "Iterator[tuple[int, Iterable[os.DirEntry[str]]]]":
         fd = self.boundary.open_directory(path)
