@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import contract_cases
 from support.command_line import in_process
-from support.contract_cases import Case
+from support.contract_cases import Case, Step
 from support.contract_play import check_call, check_run, over_mcp, through_call, through_run
 from support.layers import needs_overlays
 from support.mcp_client import ERAS, in_memory, talk
@@ -36,7 +36,7 @@ def in_library(case: Case, root: Path) -> None:
 
 def in_run(case: Case, root: Path) -> None:
     done = through_run(in_process, case, root, "--layered")
-    with opened(case, root) as (_, files):
+    with files_of(case, case.steps[-1], root) as files:
         check_run(done, case, root, files)
 
 
@@ -45,7 +45,7 @@ def in_call(case: Case, root: Path) -> None:
         return
     for step in case.steps:
         done = through_call(in_process, case, step, root, "--layered")
-        with opened(case, root) as (_, files):
+        with files_of(case, step, root) as files:
             check_call(done, step, root, files)
 
 
@@ -60,6 +60,16 @@ def opened(case: Case, root: Path) -> Iterator[tuple[Workspace, Path]]:
     """Open the usual layer; also yield the directory in which its files can be seen."""
     with Workspace(str(root), layered=True, **case.settings) as workspace:
         yield workspace, Path(f"/proc/self/fd/{workspace._services.boundary.fd}")
+
+
+@contextmanager
+def files_of(case: Case, step: Step, root: Path) -> Iterator[Path | None]:
+    """Open the usual layer again if the step expects something of its files."""
+    if not any(block.kind in contract_cases.AFTERWARDS for block in step.expected):
+        yield None
+        return
+    with opened(case, root) as (_, files):
+        yield files
 
 
 def some_of_every_tool(cases: list[Case]) -> list[Case]:

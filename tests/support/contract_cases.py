@@ -135,7 +135,7 @@ def _set_up(root: Path, line: str) -> None:
         target.write_bytes(_escaped(value))
     elif word == "lines":
         count, _, text = value.partition(" ")
-        target.write_text("".join(text.replace("{n}", str(n)) + "\n" for n in range(1, int(count) + 1)))
+        target.write_text(_numbered_lines(text, int(count)))
     elif word == "fill":
         target.write_bytes(b"x" * int(value))
     elif word == "files":
@@ -154,6 +154,12 @@ def _set_up(root: Path, line: str) -> None:
         os.utime(target, (moment, moment))
     else:
         raise ValueError(f"unknown set-up: {line}")
+
+
+def _numbered_lines(text: str, count: int) -> str:
+    """Return a line once for each number from one on, in the place of `{n}`; fast, because a case has a million."""
+    before, mark, after = f"{text}\n".partition("{n}")
+    return before + f"{after}{before}".join(map(str, range(1, count + 1))) + after if mark else before * count
 
 
 def _escaped(text: str) -> bytes:
