@@ -73,7 +73,7 @@ def test_nearest_path_in_directory_with_many_names_is_bounded(root: Path) -> Non
 @pytest.mark.parametrize(
     "wrong",
     [
-        "srx/handrail/kernel/disk.py",
+        "srcs/handrail/kernel/disk.py",
         "src/handrial/kernl/disk.py",
         "scr/hndrail/kernal/dsik.py",
         "src/handrail/kernel/disc.py",
