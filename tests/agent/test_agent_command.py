@@ -44,7 +44,8 @@ def test_agent_json_prints_one_event_a_line(root: Path, script: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "code"), [(("--steps", "1"), 20), (("--seconds", "0.000001"), 21), (("--tokens", "1"), 22)]
+    ("option", "code"),
+    [(("--steps", "1"), 20), (("--seconds", "0.000001"), 21), (("--tokens", "1"), 22), (("--money", "1"), 23)],
 )
 def test_agent_over_budget_exits_with_its_code(root: Path, script: Script, option: tuple[str, str], code: int) -> None:
     done = agent(root, "task", "--model", script(*TURNS), *option)

@@ -1,5 +1,6 @@
 """Tests answers that no model should give: too large, cut, refused, with odd characters, with calls of one ID."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,6 +30,7 @@ TOO_LONG = {
 }
 """How each API says that a conversation is longer than the model's context."""
 HALF = "\ud800"
+BOMB = gzip.compress(b"data: " + b"x" * 50_000_000)
 DONE = {"text": "Done."}
 
 
@@ -64,6 +66,15 @@ def test_answer_without_end_ends_run(workspace: Workspace, wire: Wire, monkeypat
     outcome, asked = run(workspace, wire, lambda _: endless)
     assert (outcome.status, len(asked)) == ("model_error", 1)
     assert "more than" in outcome.reason
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "GZIP, gzip", "zstd"])
+def test_compressed_answer_ends_run_unread(workspace: Workspace, wire: Wire, encoding: str) -> None:
+    bomb = Refuse(200, BOMB, {"Content-Type": "text/event-stream", "Content-Encoding": encoding})
+    outcome, asked = run(workspace, wire, lambda _: bomb)
+    assert (outcome.status, len(asked)) == ("model_error", 1)
+    assert "a compressed answer" in outcome.reason
+    assert {each.headers["Accept-Encoding"] for each in asked} == {"identity"}
 
 
 def test_answer_with_too_much_text_ends_run(workspace: Workspace, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

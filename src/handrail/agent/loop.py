@@ -148,6 +148,8 @@ class Loop:
 
     async def _make_room(self) -> None:
         """Keep the conversation within the model's context."""
+        if self._size <= self.room.size:
+            return
         self._leave_out()
         if self._size <= self.room.size or not (end := split_for_summary(self.messages, self.room)):
             return

@@ -220,7 +220,10 @@ class Trajectory:
 
 
 def _json(value: Json) -> str:
-    return finite(json.dumps(value, ensure_ascii=False))
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return finite(json.dumps(value, ensure_ascii=False))
 
 
 def _in_use(path: str) -> TrajectoryError:

@@ -46,7 +46,7 @@ class ModelServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def answer(self, path: str, body: dict[str, Any]) -> Sent:
+    def answer(self, path: str, body: dict[str, Any], headers: Mapping[str, str]) -> Sent:
         """Return the answer to one request."""
         for end, count in _COUNTS.items():
             if path.endswith(end):
@@ -57,7 +57,7 @@ class ModelServer:
             return _sent({})
         if path.endswith(":streamGenerateContent"):
             body["stream"] = True
-        asked: Asked = api.read(body)
+        asked: Asked = api.read(body)._replace(headers=headers)
         self.asked.append(asked)
         reply = self.model(asked)
         if isinstance(reply, Refuse):
@@ -77,7 +77,8 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             data = self._body()
-            self._send(server.answer(self.path.partition("?")[0], json.loads(data) if data else {}))
+            body = json.loads(data) if data else {}
+            self._send(server.answer(self.path.partition("?")[0], body, dict(self.headers.items())))
 
         def do_GET(self) -> None:
             self._send(_sent({"object": "list", "data": [], "models": []}))

@@ -39,6 +39,7 @@ class Asked(NamedTuple):
     results: Sequence[str]
     """The results of the tools that the model has called so far."""
     body: dict[str, Any]
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class Called(NamedTuple):
