@@ -19,6 +19,7 @@ from handrail.kernel.process.terminals import Terminals
 from handrail.kernel.sandbox import find_bwrap, launch
 from handrail.kernel.sandbox.sandbox import Sandbox, SandboxSettings
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
 
 TRUE = "/usr/bin/true"
 MEGABYTES = 100
@@ -193,7 +194,7 @@ def _bare_sandbox(root: str) -> float:
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     guard = OccupiedNames(fd)
     guard.occupy(SandboxSettings().guarded)
-    place = launch.WorkspaceView(root, fd, SandboxSettings(), dict(os.environ))
+    place = WorkspaceView(root, fd, SandboxSettings(), dict(os.environ))
     building = launch.strict(place, find_bwrap.candidates(root)[0], guard, None)
     argv = [*building.launch.argv[: building.launch.argv.index("--") + 1], TRUE]
     seconds = timed(

@@ -16,8 +16,8 @@ from handrail.kernel.sandbox import find_bwrap
 from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
 from handrail.kernel.sandbox.helpers.landlock_exec import abi
 from handrail.kernel.sandbox.landlock_rules import LOWEST_ABI
-from handrail.kernel.sandbox.launch import WorkspaceView
 from handrail.kernel.sandbox.levels import SandboxSettings
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
 from handrail.model.faults import SandboxUnavailable
 from handrail.model.limits import Limits
 from handrail.settings import load

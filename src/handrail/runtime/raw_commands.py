@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.process.runner import Command
-from handrail.kernel.sandbox.launch import user_number
+from handrail.kernel.sandbox.view.command_user import user_number
 from handrail.kernel.sandbox.view.visible_paths import USER
 from handrail.model.faults import UserNotAvailable
 from handrail.runtime.commands import Commands

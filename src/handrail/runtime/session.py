@@ -278,7 +278,7 @@ class Session:
 
     def _spool_directory(self) -> str:
         """Return the directory for whole outputs: with the state, or a temporary one if commands cannot reach that."""
-        from handrail.kernel.sandbox.launch import identity  # noqa: PLC0415  most sessions run no command
+        from handrail.kernel.sandbox.view.command_user import identity  # noqa: PLC0415  most sessions run no command
 
         services, powers = self.services, self.services.powers
         visible = (services.boundary.root, *powers.readable, *powers.writable)

@@ -11,7 +11,6 @@ same bubblewrap, tried on an empty directory (`probe.py`), tells the two apart.
 import os
 
 from handrail.kernel.sandbox import find_bwrap, probe
-from handrail.kernel.sandbox.launch import WorkspaceView
 from handrail.kernel.sandbox.levels import (
     HOSTS_CANNOT_STOP,
     NETWORK_CANNOT_STOP,
@@ -19,6 +18,7 @@ from handrail.kernel.sandbox.levels import (
     Confinement,
     Level,
 )
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
 from handrail.model.faults import SandboxUnavailable
 
 

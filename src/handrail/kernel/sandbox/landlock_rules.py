@@ -11,8 +11,9 @@ from typing import Any
 
 from handrail.kernel.sandbox import seccomp
 from handrail.kernel.sandbox.helpers.landlock_exec import abi
-from handrail.kernel.sandbox.launch import WorkspaceView, identity
 from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view.command_user import identity
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
 
 LOWEST_ABI = 3  # the first version that can forbid to truncate files
 

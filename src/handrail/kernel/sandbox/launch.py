@@ -7,101 +7,25 @@ import resource
 from collections.abc import Iterable
 from dataclasses import field
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
-from handrail.kernel.fs.trusted_paths import account_home, agents_directories, resolved
 from handrail.kernel.git.repositories import kind_at
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
 from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
-from handrail.kernel.sandbox.view import git_identity, visible_paths
+from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view.command_user import Identity, identity
 from handrail.kernel.sandbox.view.image_root import IMAGE_PATH, ImageRoot, checked, write_etc
 from handrail.kernel.sandbox.view.image_tools import image_tools
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
-from handrail.kernel.sandbox.view.toolchains import Toolchains
+from handrail.kernel.sandbox.view.workspace_view import Paths, WorkspaceView
 from handrail.model.job_faults import RightsNotGranted
 from handrail.model.limits import KIB, MIB
 from handrail.model.record import record
 
-INSIDE_UID = 1000
 NO_VERSION_CHECK = {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """Keeps pip from looking for a new version of itself where there is no network: that is no attempt of the command."""
-
-Paths = list[tuple[str, str]]
-"""Paths as commands see them, each with the real path behind it."""
-
-
-class WorkspaceView(NamedTuple):
-    """Holds the workspace, its settings and the user's environment: all that decides what commands see."""
-
-    root: str
-    root_fd: int
-    settings: SandboxSettings
-    user_environment: dict[str, str]
-
-    @property
-    def home(self) -> str:
-        """The home in HOME, or else of the account, where programs look, too."""
-        return self.user_environment.get("HOME") or account_home() or "/"
-
-    @property
-    def agent_directories(self) -> tuple[str, ...]:
-        """The directories that commands can write."""
-        return agents_directories(self.root, self.settings.writable)
-
-    def trusted(self, paths: Iterable[str]) -> Paths:
-        """Return these paths with their real paths, without those that commands could redirect."""
-        directories = self.agent_directories
-        return [(path, real) for path in paths if (real := resolved(path, directories)) is not None]
-
-    def toolchains(self) -> Paths:
-        """Return the toolchains outside the system directories that commands may read."""
-        home = visible_paths.private_home(self.home)
-        return Toolchains(self.user_environment, home, self.root, self.agent_directories).shown()
-
-    def git_identity(self) -> bytes:
-        """Return the lines of a git configuration that name the user."""
-        return git_identity.section(self.user_environment, self.root, self.agent_directories)
-
-    @property
-    def network(self) -> bool:
-        return self.settings.level == "network"
-
-
-class Identity(NamedTuple):
-    """Holds the user and group of commands, outside and inside the sandbox."""
-
-    drop_to: tuple[int, int] | None
-    """Outside; None for those of this process."""
-    uid: int
-    """Inside."""
-    gid: int
-    """Inside."""
-
-
-def identity(root_fd: int) -> Identity:
-    """Return whom commands run as: never uid 0 inside; outside, the workspace's owner if this process is root.
-
-    Only root can write a workspace that belongs to root. Commands then keep uid 0 outside, but without a capability,
-    inside a user namespace, with /proc and everything else of root's read-only or absent.
-    """
-    if os.geteuid() != 0:
-        return Identity(None, os.geteuid(), os.getegid())
-    owner = os.fstat(root_fd)
-    if owner.st_uid:
-        return Identity((owner.st_uid, owner.st_gid), owner.st_uid, owner.st_gid)
-    return Identity((0, 0) if set(os.getgroups()) - {0} else None, INSIDE_UID, INSIDE_UID)
-
-
-def user_number(user: str, root_fd: int) -> int | None:
-    """Return the number of a user whom a sandbox can have, by name or number: root or the usual one; None for others.
-
-    Both have the same rights, because a sandbox has no capabilities and its numbers all stand for one user outside.
-    """
-    usual = identity(root_fd).uid
-    known = {"root": 0, "0": 0, visible_paths.USER: usual, str(usual): usual}
-    return known.get(user)
 
 
 @record

@@ -12,12 +12,14 @@ from contextlib import suppress
 
 from handrail.kernel.sandbox import launch
 from handrail.kernel.sandbox.first_command import SHELL
+from handrail.kernel.sandbox.view.command_user import identity
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
 
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
 
 
-def works(view: launch.WorkspaceView, bwrap: str) -> bool:
+def works(view: WorkspaceView, bwrap: str) -> bool:
     """Return True if the same command line works for an empty directory of the same owner.
 
     A lack of handles, memory, processes, space or time is no sign that it does not work: an agent can cause that.
@@ -29,9 +31,9 @@ def works(view: launch.WorkspaceView, bwrap: str) -> bool:
         return error.errno in _SHORTAGES
 
 
-def _works_in(root: str, view: launch.WorkspaceView, bwrap: str) -> bool:
+def _works_in(root: str, view: WorkspaceView, bwrap: str) -> bool:
     settings = view.settings
-    owner = launch.identity(view.root_fd).drop_to
+    owner = identity(view.root_fd).drop_to
     if owner is not None:
         os.chown(root, *owner)
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -21,10 +21,12 @@ from handrail.kernel.sandbox.confinement_choice import ConfinementChoice
 from handrail.kernel.sandbox.denials import Refusal
 from handrail.kernel.sandbox.levels import Confinement, Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import Attempts, NetworkAttempts
-from handrail.kernel.sandbox.supervisor_link import Channel, Link
+from handrail.kernel.sandbox.supervisor_link import Channel, Link, refuse_nul
 from handrail.kernel.sandbox.view import visible_paths
+from handrail.kernel.sandbox.view.command_user import identity
 from handrail.kernel.sandbox.view.occupied_names import OccupiedNames
-from handrail.model.faults import CommandNotStarted, SandboxUnavailable
+from handrail.kernel.sandbox.view.workspace_view import WorkspaceView
+from handrail.model.faults import SandboxUnavailable
 
 if TYPE_CHECKING:
     from handrail.kernel.network.connection_log import ConnectionLog
@@ -69,7 +71,7 @@ class Sandbox:
         """
         environment = dict(os.environ if user_environment is None else user_environment)
         self.settings = settings
-        self._view = launch.WorkspaceView(root, root_fd, settings, environment)
+        self._view = WorkspaceView(root, root_fd, settings, environment)
         self._choice = ConfinementChoice(self._view)
         self._occupied = OccupiedNames(root_fd, root, settings.limits)
         self._masks, self._masked = masks, dict[str, tuple[int, int]]()
@@ -121,7 +123,7 @@ class Sandbox:
     @property
     def owner(self) -> tuple[int, int] | None:
         """The user and group that commands run as; None if they are those of this process."""
-        return None if self.settings.level == "off" else launch.identity(self._view.root_fd).drop_to
+        return None if self.settings.level == "off" else identity(self._view.root_fd).drop_to
 
     @property
     def has_background(self) -> bool:
@@ -150,7 +152,7 @@ class Sandbox:
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable(self.settings.level, ["closed"])
-            _refuse_nul(request)
+            refuse_nul(request)
             self._renew_masks()
             restarted = self._started and not self._alive()
             if not self._alive() and self._can_start_along(request, streams):
@@ -365,7 +367,7 @@ class Sandbox:
             self._private = tempfile.mkdtemp(prefix="handrail-")
             with open(f"{self._private}/.gitconfig", "wb") as file:
                 file.write(self._view.git_identity())
-            owner = launch.identity(self._view.root_fd).drop_to
+            owner = identity(self._view.root_fd).drop_to
             if owner is not None:
                 os.chown(file.name, *owner)
                 os.chown(self._private, *owner)
@@ -391,10 +393,3 @@ class Sandbox:
             why = [f"{long[0][:200]}… lies too deep to be covered"]
             raise SandboxUnavailable(self.settings.level, why, "too_deep")
         self._masked = wanted
-
-
-def _refuse_nul(request: dict[str, Any]) -> None:
-    """Raise CommandNotStarted for a NUL in a word, which no program can receive."""
-    words = [*request["argv"], request["cwd"], *request["additions"], *request["additions"].values()]
-    if any(b"\0" in word for word in words):
-        raise CommandNotStarted(os.fsdecode(request["argv"][0]), os.fsdecode(request["cwd"]), "EINVAL")

@@ -19,6 +19,7 @@ from dataclasses import field
 from importlib.abc import InspectLoader
 from typing import Any
 
+from handrail.model.faults import CommandNotStarted
 from handrail.model.record import record
 
 READY, FORKED, PORT = b"ready", b"forked\n", b"port"
@@ -315,3 +316,10 @@ def _code_of(module: str) -> bytes:
 def entering(interpreter: list[str]) -> list[str]:
     """Return the command that starts an interpreter, isolated, with the few lines that receive the supervisor."""
     return [*interpreter, "-I", "-S", "-c", ENTER]
+
+
+def refuse_nul(request: dict[str, Any]) -> None:
+    """Raise CommandNotStarted for a NUL in a word, which no program can receive."""
+    words = [*request["argv"], request["cwd"], *request["additions"], *request["additions"].values()]
+    if any(b"\0" in word for word in words):
+        raise CommandNotStarted(os.fsdecode(request["argv"][0]), os.fsdecode(request["cwd"]), "EINVAL")
