@@ -109,6 +109,14 @@ def test_config_write_through_link_inside_root_changes_target(root: Path) -> Non
         {"command": "handrail", "args": ["call", "file.write", "path=planted", "content=x", "--approve", "auto"]},
         {"command": "handrail", "args": ["mcp"], "env": {"PYTHONPATH": "."}},
         {"command": "handrail", "args": ["mcp"], "cwd": "/"},
+        {"command": "handrail", "args": ["mcp", "--log", "planted"]},
+        {"command": "handrail", "args": ["mcp", "--log=planted"]},
+        {"command": "handrail", "args": ["mcp", "--read-only", "--root", "..", "--dialect", "file"]},
+        {"command": "handrail", "args": ["mcp", "--root=/"]},
+        {"command": "handrail", "args": ["mcp", "--http", "127.0.0.1:0"]},
+        {"command": "handrail", "args": ["mcp", "--image", "oci:evil"]},
+        {"command": "handrail", "args": ["mcp", "--dialect"]},
+        {"command": "handrail", "args": ["mcp", "\x1b]0;planted\x07"]},
         {"command": ["handrail", "mcp"]},
         {"args": ["mcp"]},
         "handrail mcp",
@@ -122,6 +130,7 @@ def test_config_check_starts_no_foreign_program(root: Path, entry: Any) -> None:
     out = CliRunner().invoke(main, ["config", "claude-code", "--root", str(root), "--check"])
     assert out.exit_code == 1
     assert "with --write" in out.stderr
+    assert "\x1b" not in out.stderr
     assert not (root / "planted").exists()
 
 

@@ -124,6 +124,8 @@ def test_short_rule_in_few_words_says_what_it_allows(text: str, words: str) -> N
         ("env A=1 make", "it sets A"),
         ("python -c *", "they may be code"),
         ("git grep -O *", "they may be code"),
+        ("sqlite3 *", "they may be code"),
+        ("psql *", "they may be code"),
         (" ", "it names no command"),
     ],
 )

@@ -43,11 +43,11 @@ _SHORT_OPTIONS = re.compile(r"-[A-Za-z0-9]{1,4}(?=.)", re.DOTALL)
 _RUNNERS = _words(
     """
     abduco bwrap capsh cgexec choom chpst chrt cpulimit crontab csh daemonize dbus-launch dbus-run-session dc dtach
-    eatmydata ed elvish emacs emacsclient entr envdir ex expect fakechroot fakeroot faketime firejail gdb gosu hyperfine
-    i386 i486 i586 i686 linux32 linux64 lldb lockf ltrace m4 machinectl newgrp nu numactl nvim perf pexec pkexec prlimit
-    proot proxychains proxychains4 pwsh rlwrap rr run-parts screen sem setarch setpriv setuidgid sg softlimit
-    start-stop-daemon su-exec systemd-inhibit tclsh tcsh tmux torify torsocks trickle unbuffer uname26 valgrind vi view
-    vim vimdiff watchexec wish x86_64 xonsh xterm xvfb-run
+    eatmydata ed elvish emacs emacsclient entr envdir ex expect fakechroot fakeroot faketime firejail gdb ghci gnuplot
+    gosu hyperfine i386 i486 i586 i686 linux32 linux64 lldb lockf ltrace m4 machinectl mariadb mysql newgrp nu numactl
+    nvim octave perf pexec pkexec prlimit proot proxychains proxychains4 psql pwsh rlwrap rr run-parts screen sem
+    setarch setpriv setuidgid sg softlimit sqlite3 start-stop-daemon su-exec systemd-inhibit tclsh tcsh tmux torify
+    torsocks trickle unbuffer uname26 valgrind vi view vim vimdiff watchexec wish x86_64 xonsh xterm xvfb-run
     """
 )
 """Programs that run what their arguments or their input say, in ways that are not followed."""
@@ -71,6 +71,8 @@ _EVALUATES = re.compile(r"--?(?:eval|print|exec|expression|command|execute|run)(
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk"})
 _SEDS = frozenset({"sed", "gsed"})
 _AWK_RUNS = re.compile(r"system|(?<!\|)\|(?!\|)|@")
+_WRITES = {**dict.fromkeys(_AWKS, re.compile(r"print[^;}\n]*>")), "curl": re.compile(r"%output\{")}
+"""What makes a program write a file if it stands in one of its words."""
 _SED_REGEX = r"(?>(?!\1)[^\\\n\[]|\\.|\[(?>(?!\1)[^\]\n])++\])*+"
 _SED_TEXT = r"(?>(?!\1)[^\\\n]|\\.)*+"
 _SED_ADDRESS = r"(?:[0-9]++|\$|/(?>[^/\\\n\[]|\\.|\[[^\]\n/]++\])*+/[IM]*+)"
@@ -91,39 +93,64 @@ _SUBCOMMANDS = _words(
 """Programs whose first word is a subcommand, not a program: `docker rm`, `npm test`."""
 
 _OPTIONS_THAT_RUN = {
+    **dict.fromkeys(("ack", "ag", "bat"), "--pager"),
+    **dict.fromkeys(("cc", "clang", "clang++", "g++", "gcc"), "-fplugin -load -specs -wrapper -Xclang"),
+    **dict.fromkeys(("pip", "pip3"), "--log --python"),
+    "ar": "--plugin",
     "cargo": "--config",
-    "cc": "-wrapper -fplugin",
-    "clang": "-fplugin",
+    "clang-format": "-i",
     "cmake": "-E -P",
+    "cpio": "--rsh-command",
+    "ctags": "--options --options-maybe",
     "ctest": "-S",
-    "curl": "--config --cookie-jar --dump-header --output --output-dir --remote-name --trace -D -K -O -c -o",
+    "curl": "--alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir"
+    " --remote-name --remote-name-all --stderr --trace --trace-ascii -D -K -O -c -o",
     "deno": "eval",
+    "diff3": "--diff-program",
+    "eslint": "--fix --output-file --rulesdir -o",
     "fd": "--exec --exec-batch -x -X",
+    "file": "--compile -C",
     "find": "-delete -fls -fprint -fprint0 -fprintf",
-    "g++": "-wrapper -fplugin",
-    "gcc": "-wrapper -fplugin",
+    "ghc": "-e",
     "git": "--exec --ext-diff --extcmd --open-files-in-pager --output --receive-pack --textconv --upload-pack -O -x",
     "git archive": "-o",
     "git bisect": "run",
     "git clone": "--config --template -c -u",
+    "git filter-branch": "--commit-filter --env-filter --index-filter --msg-filter --parent-filter --setup"
+    " --tag-name-filter --tree-filter",
     "git format-patch": "--output-directory -o",
     "git init": "--template",
+    "git instaweb": "--browser --httpd -b -d",
+    "git send-email": "--cc-cmd --header-cmd --sendmail-cmd --smtp-server --to-cmd",
     "git submodule": "foreach",
     "go": "-exec -overlay -toolexec -vettool",
+    "gofmt": "-w",
     "hg": "--config",
+    "iconv": "--output -o",
+    "latexmk": "-e -r",
+    "ld": "--plugin -plugin",
+    "less": "--LOG-FILE --lesskey-file --lesskey-src --log-file -O -k -o",
     "make": "--eval --file --makefile -f",
     "man": "--html --pager -H -P",
     "mypy": "--python-executable",
     "nc": "--exec --sh-exec -c -e",
     "ncat": "--exec --sh-exec -c -e",
+    "nm": "--plugin",
     "node": "--experimental-loader --import --loader --require -r",
     "npm": "--node-options --script-shell --shell",
     "npx": "--node-options --script-shell --shell",
+    "openssl": "engine -engine -out -provider -provider-path",
     "pnpm": "--node-options --script-shell --shell",
+    "prettier": "--plugin --write -w",
+    "protoc": "--plugin",
+    "pylint": "--init-hook --load-plugins --output",
     "rg": "--hostname-bin --pre",
     "rsync": "--rsh --rsync-path -e",
+    "ruff": "--fix --fix-only --output-file -o",
     "scp": "-F -o -S",
+    "sdiff": "--diff-program --output -o",
     "sed": "--in-place -i",
+    "sftp": "-D -F -S -o",
     "shuf": "--output -o",
     "sort": "--compress-program --output -o",
     "split": "--filter",
@@ -131,8 +158,11 @@ _OPTIONS_THAT_RUN = {
     "svn": "--config-option --diff-cmd --diff3-cmd --editor-cmd",
     "tar": "--checkpoint-action --info-script --new-volume-script --rmt-command --rsh-command --to-command"
     " --use-compress-program -F -I",
+    "tree": "-o",
     "wget": "--config --execute --use-askpass -e",
     "yarn": "--script-shell --shell",
+    "xmllint": "--output --shell -o",
+    "yq": "--inplace -i",
     "zip": "--unzip-command -TT",
 }
 """Options of well-known programs, and words of subcommands, that run another program, read more options from a file, or
@@ -183,7 +213,9 @@ def runs_words(argv: Argv) -> bool:
     options = f"{_OPTIONS_THAT_RUN.get(name, '')} {_OPTIONS_THAT_RUN.get(subcommand, '')}".split()
     if name == "tar" and words:
         words[0] = f"-{words[0].lstrip('-')}" if words[0][:2] != "--" else words[0]  # `tar xIf` is `tar -xIf`
-    return takes_code(argv) or any(_names_option(word, option) for word in words for option in options)
+    if takes_code(argv) or any(_names_option(word, option) for word in words for option in options):
+        return True
+    return name in _WRITES and any(map(_WRITES[name].search, words))
 
 
 def _names_option(word: str, option: str) -> bool:

@@ -183,7 +183,7 @@ def _check(kind: ClientKind, place: ConfigPlace) -> None:
         entry = value_at(form, _read(path, _opened(place, path)), (kind.key, NAME))
         tools = list_tools(kind, place, entry)
     except (NotChecked, ValueError) as error:
-        raise click.ClickException(f"{path}: {error}") from None
+        raise click.ClickException(one_line(f"{path}: {error}", 2000)) from None
     click.echo(f"{path} starts a server with {len(tools)} tools: {', '.join(tools)}")
 
 

@@ -1,5 +1,6 @@
 """Starts the server as the entry of a client says, and lists its tools, for `handrail config --check`."""
 
+import os
 from typing import Any
 
 from handrail.kernel.host.client_files import environment, is_inside_text, on_path
@@ -8,6 +9,9 @@ from handrail.surfaces.clients.client_plan import ConfigPlace
 from handrail.surfaces.clients.client_records import ClientKind
 
 _ENVIRONMENTS = ("env", "envs", "environment", "cwd")
+_SWITCHES = frozenset({"--read-only", "--safe-names", "--with-undo"})
+_OPTIONS = frozenset({"--approve", "--dialect", "--model", "--network", "--preset", "--root", "--sandbox", "--tools"})
+"""Options of `handrail mcp` that only say which tools it offers: it writes no file and opens no port for them."""
 
 
 class NotChecked(Exception):  # noqa: N818  its text is a message for the user
@@ -43,10 +47,27 @@ def _refuse_foreign(place: ConfigPlace, command: list[str], entry: dict[str, Any
     program = on_path("handrail") if command[0] == "handrail" else None
     if command[0] != "handrail" or command[1:2] != ["mcp"] or any(entry.get(name) for name in _ENVIRONMENTS):
         raise NotChecked("the entry does not start Handrail alone, so it was not started; replace it with --write")
+    if odd := _odd_word(command[2:], place.root):
+        raise NotChecked(f"the entry has {odd}, so it was not started; replace it with --write")
     if program is None:
         raise NotChecked("handrail is not on your PATH, so it cannot start: install it, or use --scope user")
     if is_inside_text(program, place.root):
         raise NotChecked(f"the handrail on your PATH lies in the project, so it was not started: {program}")
+
+
+def _odd_word(words: list[str], root: str) -> str:
+    """Return the first word that does more than choose the tools of this project; empty if there is none."""
+    left = [*words]
+    while left:
+        name, equals, value = left.pop(0).partition("=")
+        if name in _SWITCHES and not equals:
+            continue
+        if name not in _OPTIONS or not (equals or left):
+            return name
+        value = value if equals else left.pop(0)
+        if name == "--root" and os.path.realpath(os.path.join(root, value)) != os.path.realpath(root):
+            return f"{name} {value}"
+    return ""
 
 
 async def _listed(command: list[str], root: str) -> list[str]:
