@@ -1,6 +1,5 @@
 """Starts the server as the entry of a client says, and lists its tools, for `handrail config --check`."""
 
-import os
 from typing import Any
 
 from handrail.kernel.host.client_files import environment, is_inside_text, on_path
@@ -65,7 +64,7 @@ def _odd_word(words: list[str], root: str) -> str:
         if name not in _OPTIONS or not (equals or left):
             return name
         value = value if equals else left.pop(0)
-        if name == "--root" and os.path.realpath(os.path.join(root, value)) != os.path.realpath(root):
+        if name == "--root" and value not in (root, "."):
             return f"{name} {value}"
     return ""
 
