@@ -1,16 +1,16 @@
-"""What a container image costs: unpacking, opening, mounts and commands, beside umoci, podman, cp -a and the host."""
+"""What a container image costs: unpacking, opening, mounts and commands, beside umoci, podman, cp -a and the host.
+
+Each time is that of the fastest of several rounds.
+"""
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from bench.measure import Row, row
+from bench.measure import Row, best, row
 from handrail import Workspace
 from handrail.kernel.layers.overlay import Mount, refusal
 from handrail.kernel.layers.upper import Upper
@@ -55,14 +55,14 @@ def _unpacking(home: Path) -> list[Row]:
         with open_image(name, limits) as opened, LayerCache(limits).layers(opened) as layers:
             assert [each.unpacked for each in layers] == [True]
 
-    ours = statistics.median(_timed(unpack, after=lambda: LayerCache(limits).prune(0)) for _ in range(3))
+    ours = best(unpack, rounds=3, after=lambda: LayerCache(limits).prune(0))
     rows = [row(f"unpack {size:.0f} MiB / at {MB_PER_SECOND} MiB a second", ours, size / MB_PER_SECOND * 1000, 1)]
     for program, argv in _peers(home, image).items():
-        took = _timed(lambda argv=argv: subprocess.run(argv, check=True, capture_output=True))  # type: ignore[misc]
+        took = best(lambda argv=argv: subprocess.run(argv, check=True, capture_output=True), rounds=1)  # type: ignore[misc]
         rows.append(row(f"unpack {size:.0f} MiB / {program}", ours, took, 3))
     with open_image(name, limits) as opened, LayerCache(limits).layers(opened) as layers:
         argv = ["cp", "-a", layers[0].tree, str(home / "copy")]
-        took = _timed(lambda: subprocess.run(argv, check=True))
+        took = best(lambda: subprocess.run(argv, check=True), rounds=3, after=lambda: shutil.rmtree(home / "copy"))
     return [*rows, row(f"unpack {size:.0f} MiB / cp -a of its files", ours, took, 10)]
 
 
@@ -117,32 +117,33 @@ def _mounts(at: Path, image: str, depth: int) -> Row:
     with open_image(image_name(image), limits) as opened, LayerCache(limits).layers(opened) as layers:
         lowers = [os.open(each.tree, os.O_PATH) for each in visible_layers(layers)]
         (at / "view").mkdir()
-        times = []
-        for _ in range(25):
+        opened_ones = list[Mount | Upper]()
+
+        def mount() -> None:
             upper = Upper.open(str(at / "layer"))
-            mounts = list[Mount]()
-            times.append(_timed(lambda upper=upper, into=mounts: into.append(upper.mount(lowers, str(at / "view")))))  # type: ignore[misc]
-            mounts[0].close()
-            upper.close()
+            opened_ones.extend([upper.mount(lowers, str(at / "view")), upper])
+
+        def close() -> None:
+            while opened_ones:
+                opened_ones.pop(0).close()
+
+        took = best(mount, rounds=25, after=close)
         for fd in lowers:
             os.close(fd)
-    return row(f"mount an image of {depth} layers / 1 ms", statistics.median(times), ONE_MS, 5)
+    return row(f"mount an image of {depth} layers / 1 ms", took, ONE_MS, 5)
 
 
 def _opening(image: str, depth: int) -> Row:
     """Measure how long a cached image takes until its first file is read."""
 
-    def ready() -> float:
-        began = time.perf_counter()
-        workspace = Workspace(image=image, workdir="/testbed", approve="auto")
-        workspace.call("file", "file.list", {"path": "."})
-        took = (time.perf_counter() - began) * 1000
-        workspace.close()
-        return took
+    opened = list[Workspace]()
 
-    ready()
-    times = [ready() for _ in range(15)]
-    return row(f"open a cached image of {depth} layers and list it / 1 ms", statistics.median(times), ONE_MS, 50)
+    def ready() -> None:
+        opened.append(Workspace(image=image, workdir="/testbed", approve="auto"))
+        opened[0].call("file", "file.list", {"path": "."})
+
+    took = best(ready, rounds=16, after=lambda: opened.pop().close())
+    return row(f"open a cached image of {depth} layers and list it / 1 ms", took, ONE_MS, 50)
 
 
 def _commands(plain: Workspace, image: str, depth: int) -> list[Row]:
@@ -155,12 +156,12 @@ def _commands(plain: Workspace, image: str, depth: int) -> list[Row]:
         fresh: tuple[list[float], list[float]] = ([], [])
         for _ in range(25):
             for each, times in zip(both, live, strict=True):
-                times.append(_timed(lambda each=each: each.exec(["true"])))  # type: ignore[misc]
+                times.append(best(lambda each=each: each.exec(["true"]), rounds=1))  # type: ignore[misc]
         for _ in range(15):
             for each, times in zip(both, fresh, strict=True):
                 with each.session() as session:
                     tools = session.tools("codex")
-                    times.append(_timed(lambda tools=tools: tools.call("shell", {"command": "true"})))  # type: ignore[misc]
+                    times.append(best(lambda tools=tools: tools.call("shell", {"command": "true"}), rounds=1))  # type: ignore[misc]
     return [
         row(f"true in an image of {depth} layers, more than on the host / 1 ms", _more(live), ONE_MS, 3),
         row(f"first true of a session in {depth} layers, more than on the host / 1 ms", _more(fresh), ONE_MS, 3),
@@ -169,12 +170,4 @@ def _commands(plain: Workspace, image: str, depth: int) -> list[Row]:
 
 def _more(times: tuple[list[float], list[float]]) -> float:
     """Return how much longer the first took than the second; at least something, because a ratio needs it."""
-    return max(statistics.median(times[0]) - statistics.median(times[1]), 0.001)
-
-
-def _timed(act: Callable[[], object], after: Callable[[], object] = lambda: None) -> float:
-    began = time.perf_counter()
-    act()
-    took = (time.perf_counter() - began) * 1000
-    after()
-    return took
+    return max(min(times[0]) - min(times[1]), 0.001)

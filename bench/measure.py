@@ -32,6 +32,17 @@ def compare(
     return row(name, statistics.median(times[0]), statistics.median(times[1]), target)
 
 
+def best(act: Callable[[], object], *, rounds: int, after: Callable[[], object] = lambda: None) -> float:
+    """Return the milliseconds of the fastest round: other work on the machine only adds to a time without a ratio."""
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        act()
+        times.append((time.perf_counter() - started) * 1000)
+        after()
+    return min(times)
+
+
 def row(name: str, ours_ms: float, limit_ms: float, target: float) -> Row:
     """The one shape of a result: every ratio has a name, by which the baseline knows it."""
     return {"name": name, "ours_ms": ours_ms, "limit_ms": limit_ms, "ratio": ours_ms / limit_ms, "target": target}

@@ -200,7 +200,7 @@ class Workspace(RawAccess, ImageMethods):
     ) -> None:
         """Open the parts of the workspace over an open root, or over the view of a layer."""
         limits, rules_state = self.settings.limits, State(boundary.root if layer is None else layer.store.root)
-        state = rules_state if layer is None else State.within(layer.path)
+        state = rules_state if layer is None else State.within(layer.path, layer.store.sessions)
         if self.settings.protect or own:
             remembered = RememberedFiles(f"{state.path}/protected.json", limits.remembered_files)
             boundary.protected = ProtectedFiles(boundary.fd, protection(self.settings.protect), limits, own, remembered)

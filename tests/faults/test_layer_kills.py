@@ -1,5 +1,6 @@
 """Kills a process that writes and forks in a layer, at random moments: parent and finished forks are whole then."""
 
+import json
 import os
 import random
 import subprocess
@@ -62,3 +63,18 @@ def killed_child(root: Path, seed: int) -> list[list[str]]:
         child.kill()
         lines += child.stdout.read().split("\n")
     return [line.split() for line in lines if line.endswith("\n") or line]
+
+
+METHODS = ("apply", "discard", "fork", "snapshot", "open", "commit", "prune")
+POINTS = "1000" if os.environ.get("HANDRAIL_LONG") else "4"
+
+
+@pytest.mark.sandbox  # an image needs one
+@pytest.mark.parametrize("method", METHODS)
+def test_method_killed_at_any_change_leaves_all_whole(method: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-P", str(Path(CHILD).with_name("killing_layer_steps.py")), method, str(tmp_path), POINTS]
+    tests = str(Path(__file__).parent.parent)
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": tests}, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert said["wrong"] == {}
+    assert 2 * said["killed"] > said["points"]

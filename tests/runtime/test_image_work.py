@@ -208,6 +208,39 @@ def test_image_commit_of_name_that_would_delete_is_refused(image: str, tmp_path:
     assert not (tmp_path / "made" / "index.json").exists()
 
 
+@pytest.mark.parametrize(("limit", "why"), [("oci_depth", "more than 1 directories deep"), ("oci_layers", "1 layers")])
+def test_image_commit_that_could_not_be_opened_is_refused(limit: str, why: str, image: str, tmp_path: Path) -> None:
+    with Workspace(image=image, approve="auto", limits={"oci_layers": 1}):
+        pass  # its layers are unpacked with the usual limits
+    with Workspace(image=image, approve="auto", limits={limit: 1}) as workspace:
+        workspace.write_bytes("d/f", b"x")
+        with pytest.raises(ImageError, match=why):
+            workspace.commit(f"oci:{tmp_path}/made:v2")
+    assert not (tmp_path / "made" / "index.json").exists()
+
+
+def test_image_commit_replaces_damaged_blob_in_layout(image: str, tmp_path: Path) -> None:
+    new, blobs = f"oci:{tmp_path}/made:v2", tmp_path / "made" / "blobs" / "sha256"
+    with Workspace(image=image, approve="auto") as workspace:
+        workspace.write_bytes("f", b"new")
+        workspace.commit(new)
+        for blob in blobs.iterdir():
+            blob.write_bytes(bytes(blob.stat().st_size))
+        workspace.commit(new)
+    with Workspace(image=new, approve="auto") as workspace:
+        assert workspace.read_bytes("f") == b"new"
+
+
+def test_image_commit_works_where_files_need_names(image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY | os.O_RDWR)  # as on a file system that has no such files
+    with Workspace(image=image, approve="auto") as workspace:
+        workspace.write_bytes("f", b"new")
+        workspace.commit(f"oci:{tmp_path}/made:v2")
+    with Workspace(image=f"oci:{tmp_path}/made:v2", approve="auto") as workspace:
+        assert workspace.read_bytes("f") == b"new"
+    assert {*os.listdir(tmp_path / "made")} == {"oci-layout", "index.json", "blobs"}
+
+
 def without_namespaces(root: str) -> dict[str, str]:
     """Try to work in an image as a user who may not make user namespaces."""
     image = layout(Path(root, "i"), layer(symlink("bin", "nowhere")))

@@ -46,17 +46,20 @@ class State:
         path = os.path.join(state_home(), "workspaces", name)
         try:
             self._make(path)
+            make_private(self.pending)
         except OSError as error:
             self.warning = f"the state directory {path} cannot be used: {error.strerror}"
             self._make(os.path.join(_own_temporary_directory(), name))
+            make_private(self.pending)
         make_private(self.sessions)
 
     @classmethod
-    def within(cls, path: str) -> "State":
-        """Return the state in a directory of Handrail's own. Raises OSError."""
+    def within(cls, path: str, sessions: str) -> "State":
+        """Return the state in a directory of Handrail's own, and the logs in another one. Raises OSError."""
         made = cls.__new__(cls)
         made.warning = None
         made._make(path)
+        made.sessions = sessions
         return made
 
     @classmethod
@@ -69,7 +72,7 @@ class State:
         self.pending = os.path.join(path, "pending")
         self.sessions = os.path.join(path, "sessions")
         self._lock = os.path.join(path, "lock")
-        make_private(self.pending)
+        make_private(path)
         if os.stat(path).st_uid != os.geteuid() or not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(13, "it belongs to another user")
 

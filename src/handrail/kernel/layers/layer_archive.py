@@ -94,6 +94,7 @@ class Snapshot:
                 at = 0
                 while count := os.sendfile(file.fileno(), self._file.fileno(), at, 1 << 30):
                     at += count
+                os.fsync(file.fileno())
             os.rename(temp, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -131,37 +132,22 @@ class Snapshot:
 # writing
 
 
-class _Hashing:
-    """Writes into a file and computes the digest of what it writes."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.digest = file, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
-
-
 def pack(upper: int, state: str, about: About, directory: str) -> Snapshot:
     """Return the snapshot of an upper that does not change any more, and of a state directory. Raises OSError.
 
     The snapshot lies in `directory`, without a name: it ends with the object, or with this process.
     """
     file = tempfile.TemporaryFile(prefix="snapshot-", dir=directory)  # noqa: SIM115  the snapshot holds it
-    output: Any = _Hashing(file)
-    with tarfile.open(fileobj=output, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as archive:
+    with tarfile.TarFile(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, copybufsize=_CHUNK) as archive:
         head = json.dumps({"version": _VERSION, **about._asdict()}).encode()
         _add(archive, _info(_HEAD, None, len(head)), head)
         _add_state(archive, state)
-        top = os.open(".", _DIRECTORY, dir_fd=upper)
-        try:
-            for path, found, _ in entries(top):
-                _add_entry(archive, top, path, found)
-        finally:
-            os.close(top)
+        with _Parent(upper) as parent:
+            for path, found, _ in entries(upper):
+                _add_entry(archive, parent, path, found)
         archive.addfile(_info(_END, None))
     file.flush()
-    return Snapshot(file, output.digest.hexdigest())
+    return Snapshot(file)
 
 
 def _add_state(archive: tarfile.TarFile, state: str) -> None:
@@ -180,21 +166,42 @@ def _add_state(archive: tarfile.TarFile, state: str) -> None:
             _add_file(archive, f"{_STATE}/{name}", os.open(path, _SOURCE))
 
 
-def _add_entry(archive: tarfile.TarFile, top: int, path: str, found: os.stat_result) -> None:
+class _Parent:
+    """Opens entries below a directory by their paths, and keeps the parent of the last one open."""
+
+    def __init__(self, top: int) -> None:
+        self._top, self._path, self._fd = top, "", os.dup(top)
+
+    def open(self, path: str, flags: int) -> int:
+        above, _, name = path.rpartition("/")
+        if above != self._path:
+            fd = open_file(self._top, above, _DIRECTORY) if above else os.dup(self._top)
+            os.close(self._fd)
+            self._path, self._fd = above, fd
+        return os.open(name, flags, dir_fd=self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _add_entry(archive: tarfile.TarFile, parent: _Parent, path: str, found: os.stat_result) -> None:
     """Add one entry of the upper. Pipes and sockets stay out."""
     name = f"{_UPPER}/{path}"
     if stat.S_ISREG(found.st_mode):
-        _add_file(archive, name, open_file(top, path, _SOURCE))
+        _add_file(archive, name, parent.open(path, _SOURCE))
         return
     info = _info(name, found)
     if stat.S_ISDIR(found.st_mode):
-        fd = open_file(top, path, _DIRECTORY)
+        fd = parent.open(path, _DIRECTORY)
         try:
             info.pax_headers = _attributes(fd)
         finally:
             os.close(fd)
     elif stat.S_ISLNK(found.st_mode):
-        handle = open_file(top, path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = parent.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             info.type, info.linkname = tarfile.SYMTYPE, os.readlink("", dir_fd=handle)
         finally:
@@ -233,9 +240,11 @@ def _info(name: str, found: os.stat_result | None, size: int = 0) -> tarfile.Tar
 
 def _attributes(fd: int) -> dict[str, str]:
     """Return the attributes to keep: those of the user, and the mark of an opaque directory."""
-    kept = {_XATTR + _OPAQUE: "y"} if is_opaque(fd) else {}
+    kept: dict[str, str] = {}
     for name in os.listxattr(fd):
-        if name.startswith("user.") and not name.startswith("user.overlay."):
+        if name == _OPAQUE and is_opaque(fd):
+            kept[_XATTR + name] = "y"
+        elif name.startswith("user.") and not name.startswith("user.overlay."):
             kept[_XATTR + name] = os.getxattr(fd, name).decode(errors="surrogateescape")
     return kept
 

@@ -4,6 +4,7 @@
         named/LAYER/layer.json             what a layer consists of; written last: without it a layer is half made
                     upper, work, mounted   its changes (`upper.py`)
                     journal.jsonl, …       the state of its workspace: its journal, its memory and so on
+        sessions/                          the session logs of all layers
         frozen/ID/upper                    changes that several layers share; they never change again
 
 The lower layers of a layer are its frozen ones, the newest first, and the root below them. A fork freezes the changes
@@ -56,6 +57,11 @@ class LayerStore:
         found = os.lstat(self.path)
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise PermissionError(13, "it belongs to another user, or other users can reach it", self.path)
+
+    @property
+    def sessions(self) -> str:
+        """The directory of the session logs, which stay when a layer is removed."""
+        return os.path.join(self.path, "sessions")
 
     @classmethod
     def of(cls, path: str) -> Self:

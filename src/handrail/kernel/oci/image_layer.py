@@ -9,6 +9,7 @@ from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.host.state_dir import make_private
 from handrail.kernel.layers.layer_store import LayerStore
 from handrail.kernel.layers.overlay import Mount
+from handrail.kernel.layers.upper import clear
 from handrail.kernel.layers.workspace_layer import WorkspaceLayer
 from handrail.kernel.oci.image_manifest import Image
 from handrail.kernel.oci.layer_cache import CachedLayer, visible_layers
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _VIEW = "view"
 """The directory of a layer at which its view is mounted, in a namespace of its own; elsewhere it is empty."""
+COMMIT = "commit-"
+"""How the names of directories begin that a commit needs for a moment."""
 
 
 def image_store(image: Image, workdir: str) -> LayerStore:
@@ -60,6 +63,9 @@ class ImageLayer(WorkspaceLayer):
         self._below_view: int | None = None
         try:
             super().__init__(image_store(image, workdir), name, boundary)
+            for left in os.listdir(self.path):
+                if left.startswith(COMMIT):  # its process was killed
+                    clear(os.path.join(self.path, left))
             if not kept and not self.record.forked:
                 self.record = self.record._replace(forked=True)
                 self.store.write(name, self.record, sync=False)

@@ -5,9 +5,11 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from handrail.errors import ImageError
@@ -16,7 +18,7 @@ from handrail.kernel.host.state_dir import read_small_text, write_whole
 from handrail.kernel.layers.flatten import flatten
 from handrail.kernel.layers.upper import clear
 from handrail.kernel.oci import image_manifest
-from handrail.kernel.oci.image_layer import ImageLayer
+from handrail.kernel.oci.image_layer import COMMIT, ImageLayer
 from handrail.kernel.oci.image_names import ImageName, new_image_name
 from handrail.kernel.oci.layer_writer import WrittenLayer, write_archive
 from handrail.kernel.oci.refusal import refused, shown
@@ -25,6 +27,8 @@ from handrail.model.limits import MIB, Limits
 _BLOBS = "blobs/sha256"
 _TYPE = "application/vnd.oci.image"
 _COMPRESSIONS = {b"\x1f\x8b": "+gzip", b"\x28\xb5": "+zstd"}
+_UNFINISHED = re.compile(r"\.handrail-[0-9a-f]{12}")
+"""How `write_whole` names a file that is not whole yet."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -45,8 +49,10 @@ class _Layout:
         self._blobs = os.path.join(name.path, _BLOBS)
 
     def write(self, layer: ImageLayer) -> str:
-        os.makedirs(self._blobs, exist_ok=True)
         source = layer.source
+        if len(source.layers) >= self._limits.oci_layers:
+            raise refused("the change", f"its image has {len(source.layers)} layers, and no image may have more")
+        os.makedirs(self._blobs, exist_ok=True)
         layers = [self._copied(each) for each in source.layers]
         changes, added = self._changes(layer)
         config = copy.deepcopy(source.config.whole)
@@ -79,7 +85,7 @@ class _Layout:
             found = f"sha256:{digest.hexdigest()}"
             if below.digest not in (None, found):
                 raise refused("a layer of the image", f"its blob has the digest {found}, not {below.digest}")
-            self._keep(place, found)
+            self._keep(fd, place, found)
         kind = _COMPRESSIONS.get(below.blob.read(0, 2), "")
         return {"mediaType": f"{_TYPE}.layer.v1.tar{kind}", "digest": found, "size": at}
 
@@ -87,8 +93,8 @@ class _Layout:
         """Write all changes over the image as one layer."""
         with _one_tree(layer) as top, self._new_blob() as (fd, place):
             with open(fd, "wb", closefd=False) as file:
-                written = write_archive(top, file)
-            self._keep(place, written.digest)
+                written = write_archive(top, file, self._limits)
+            self._keep(fd, place, written.digest)
         described = {"mediaType": f"{_TYPE}.layer.v1.tar+gzip", "digest": written.digest, "size": written.size}
         return written, described
 
@@ -97,26 +103,43 @@ class _Layout:
         with self._new_blob() as (fd, place):
             write_all(fd, data)
             digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-            self._keep(place, digest)
+            self._keep(fd, place, digest)
         return {"mediaType": f"{_TYPE}.{kind}", "digest": digest, "size": len(data)}
 
     @contextmanager
     def _new_blob(self) -> Iterator[tuple[int, str]]:
-        """Make a file among the blobs; it gets its name when it is complete, otherwise it is removed."""
-        place = os.path.join(self._name.path, f".handrail-{os.urandom(6).hex()}")
-        fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        """Open a new file in the layout, and tell its temporary name.
+
+        It has none until it is complete, if the file system can do that: then a killed process leaves nothing.
+        """
+        place = ""
+        try:
+            fd = os.open(self._name.path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except OSError:
+            place = os.path.join(self._name.path, f".handrail-blob-{os.urandom(6).hex()}")
+            fd = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             yield fd, place
-            os.fsync(fd)
         except BaseException:
-            if os.path.exists(place):
+            if place and os.path.exists(place):
                 os.unlink(place)
             raise
         finally:
             os.close(fd)
 
-    def _keep(self, place: str, digest: str) -> None:
-        os.rename(place, os.path.join(self._blobs, digest.removeprefix("sha256:")))
+    def _keep(self, fd: int, place: str, digest: str) -> None:
+        """Give a whole blob its name, unless the layout has it already; a damaged one is replaced."""
+        os.fsync(fd)
+        target = os.path.join(self._blobs, digest.removeprefix("sha256:"))
+        if place:
+            os.rename(place, target)
+            return
+        if os.path.lexists(target):
+            if _file_digest(target) == digest:
+                return
+            os.unlink(target)
+        with suppress(FileExistsError):  # another process has just written the same
+            os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd)  # the directory is not used, but makes it follow
 
     def _announce(self, described: dict[str, Any]) -> None:
         """Write the index: the image takes the place of an earlier one with its tag. One process at a time."""
@@ -124,6 +147,8 @@ class _Layout:
         lock = os.open(self._name.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            for name in filter(_UNFINISHED.fullmatch, os.listdir(lock)):
+                os.unlink(name, dir_fd=lock)  # its process was killed: it had this lock
             try:
                 index = json.loads(read_small_text(path, self._limits.oci_document_bytes) or '{"manifests": []}')
                 others = [
@@ -141,11 +166,19 @@ class _Layout:
             os.close(lock)
 
 
+def _file_digest(path: str) -> str:
+    """Return the digest of a file; an empty text if it is no regular one."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" if regular else ""
+
+
 @contextmanager
 def _one_tree(layer: ImageLayer) -> Iterator[int]:
     """Open a directory with all changes over the image, for the time of the block."""
     uppers = layer.upper_paths()
-    made = os.path.join(layer.path, f"commit-{os.urandom(6).hex()}")
+    made = os.path.join(layer.path, f"{COMMIT}{os.urandom(6).hex()}")
     if len(uppers) > 1:
         flatten(uppers, made)
     fd = os.open(made if len(uppers) > 1 else uppers[0], _DIRECTORY)

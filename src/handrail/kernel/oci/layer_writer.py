@@ -12,6 +12,7 @@ from handrail.kernel.layers.upper_entries import is_opaque, is_whiteout
 from handrail.kernel.oci.layer_tree import OPAQUE_NAME, WHITEOUT
 from handrail.kernel.oci.refusal import refused, shown
 from handrail.kernel.sandbox.view.image_root import OWN_FILES
+from handrail.model.limits import Limits
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -48,22 +49,22 @@ class _DigestWriter:
         return f"sha256:{self._hash.hexdigest()}"
 
 
-def write_archive(top: int, to: IO[bytes]) -> WrittenLayer:
-    """Write the tree below an open directory. Raises ImageError for a name that no layer can hold."""
+def write_archive(top: int, to: IO[bytes], limits: Limits) -> WrittenLayer:
+    """Write the tree below an open directory. Raises ImageError for a tree that Handrail would refuse in a layer."""
     stored = _DigestWriter(to)
     with gzip.GzipFile("", "wb", _LEVEL, cast("IO[bytes]", stored), mtime=0) as packed:
         plain = _DigestWriter(cast("IO[bytes]", packed))
         with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            _add_all(archive, top)
+            _add_all(archive, top, limits)
     return WrittenLayer(stored.digest, plain.digest, stored.size)
 
 
-def _add_all(archive: tarfile.TarFile, top: int) -> None:
+def _add_all(archive: tarfile.TarFile, top: int, limits: Limits) -> None:
     first: dict[tuple[int, int], bytes] = {}
-    for path, found, above in _entries(top):
+    for count, (path, found, above) in enumerate(_entries(top), 1):
         name = os.path.basename(path)
-        if name.startswith(WHITEOUT):
-            raise refused("the change", f"the name {shown(path)} would delete a file of the image")
+        if why := _refusal(path, count, limits):
+            raise refused("the change", why)
         if path in _OWN:
             continue
         if is_whiteout(found):
@@ -80,6 +81,15 @@ def _add_all(archive: tarfile.TarFile, top: int) -> None:
                 archive.addfile(_entry(path, found, tarfile.LNKTYPE, earlier))
                 continue
             _add_file(archive, path, above)
+
+
+def _refusal(path: bytes, count: int, limits: Limits) -> str:
+    """Say why no layer can hold an entry with this path and number; empty if one can."""
+    if os.path.basename(path).startswith(WHITEOUT):
+        return f"the name {shown(path)} would delete a file of the image"
+    if path.count(b"/") >= limits.oci_depth:
+        return f"the name {shown(path)} lies more than {limits.oci_depth} directories deep"
+    return f"it has more than {limits.oci_entries} entries" if count > limits.oci_entries else ""
 
 
 def _add_opaque(archive: tarfile.TarFile, path: bytes, found: os.stat_result, above: int) -> None:

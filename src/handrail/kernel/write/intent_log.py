@@ -17,6 +17,7 @@ from typing import Any
 
 from handrail.kernel.fs.placeholder import SPARE
 from handrail.kernel.fs.syscalls import pwrite_all
+from handrail.kernel.host.state_dir import make_private
 from handrail.model.record import record
 
 _DONE, _IDLE = b"done", b"idle"
@@ -139,6 +140,7 @@ class IntentLog:
             self._pid = os.getpid()
             self.token, self._count = os.urandom(6).hex(), 0
             self._path = os.path.join(self._pending, self.token)
+            make_private(self._pending)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             self._last = None
@@ -178,6 +180,8 @@ class IntentLog:
         The file of an intent that the caller marks as foreign stays, because its directory may come back.
         """
         own = self.token if self._holds() else ""
+        if not os.path.isdir(self._pending):
+            return  # no process has begun a commit yet
         changed, now = os.stat(self._pending).st_mtime_ns, time.time_ns()
         if own and changed == self._alone:
             return  # no process has made an intent file since
