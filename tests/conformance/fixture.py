@@ -15,6 +15,7 @@ from handrail.surfaces.mcp.catalogue import Offer
 from handrail.surfaces.mcp.http import serve_http
 from handrail.surfaces.mcp.sdk_clients import CALLER
 from handrail.surfaces.mcp.server import build
+from handrail.surfaces.mcp.stdio import serve_stdio
 from handrail.tools.schema import Params, field
 from handrail.tools.tool import Dialect
 
@@ -153,7 +154,10 @@ def _let_in(server: Any) -> None:
 if __name__ == "__main__":
     with Workspace(sys.argv[1], approve="ask") as workspace:
         offer = Offer.of([workspace], dialect)
-        server = build(offer)
-        complete(server)
-        _let_in(server)
-        serve_http(server, offer.limits, "127.0.0.1:0")
+        if "--stdio" in sys.argv:
+            serve_stdio(offer)
+        else:
+            server = build(offer)
+            complete(server)
+            _let_in(server)
+            serve_http(server, offer.limits, "127.0.0.1:0")
