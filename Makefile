@@ -61,6 +61,10 @@ test-plugs: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/plugs
 	$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' inspect-ai==0.3.285 swe-rex==1.4.0
 	$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps verl==0.9.1  # the rest needs PyTorch
+	if $(VENV)/plugs/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 12))'; then \
+		$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check harbor==0.24.0 openhands-sdk==1.58.0 && \
+		$(VENV)/plugs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps nemo-gym==0.4.0; \
+	else echo 'test-plugs: harbor, openhands-sdk and nemo-gym need Python 3.12, and stand-ins take their places'; fi
 	$(VENV)/plugs/bin/python -m pytest -rs tests/plugs
 
 ALONE := sh tests/fleet/alone.sh

@@ -1,6 +1,6 @@
-"""Tests the plugs of harnesses that the package registry does not have, against their documented classes.
+"""Tests the plugs of harnesses that need Python 3.12, with their packages there, and with stand-ins before.
 
-The stand-ins have the names, fields and signatures of NeMo Gym (07d6b0d), Harbor and the SDK of OpenHands (611629e).
+The stand-ins have the names, fields and signatures of nemo-gym 0.4.0, harbor 0.24.0 and openhands-sdk 1.58.0.
 """
 
 import asyncio
@@ -10,20 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, Self
 
 import pytest
 from pydantic import BaseModel
+from support.documents import fences
 
 pytestmark = pytest.mark.sandbox
 OPTIONS = {"hosts": 1}
 
 
 def modules(monkeypatch: pytest.MonkeyPatch, plug: str, **contents: dict[str, Any]) -> Any:
-    """Put stand-ins into the place of packages, and import a plug with them."""
-    for dotted, names in contents.items():
+    """Import a plug with its package, or with stand-ins in its place if it is not installed."""
+    package = next(iter(contents)).partition("__")[0]
+    for dotted, names in ({} if find_spec(package) else contents).items():
         parts = dotted.split("__")
         for end in range(1, len(parts) + 1):
             name = ".".join(parts[:end])
@@ -81,28 +84,34 @@ class SandboxCreateError(RuntimeError):
     pass
 
 
+def nemo_gym_plug(monkeypatch: pytest.MonkeyPatch) -> Any:
+    names = (SandboxStatus, SandboxExecResult, SandboxHandle, SandboxSpec, SandboxCreateError)
+    base = {each.__name__: each for each in names}
+    return modules(monkeypatch, "nemo_gym", nemo_gym__sandbox__providers__base=base)
+
+
 def test_nemo_gym_provider_runs_commands_and_moves_files(
     tree: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = (SandboxStatus, SandboxExecResult, SandboxHandle, SandboxSpec, SandboxCreateError)
-    plug = modules(monkeypatch, "nemo_gym", nemo_gym__sandbox__providers__base={each.__name__: each for each in names})
+    plug = nemo_gym_plug(monkeypatch)
+    base = import_module("nemo_gym.sandbox.providers.base")
     (tmp_path / "up").write_bytes(b"\xff")
 
     async def run() -> None:
         provider = plug.HandrailProvider(tree, **OPTIONS)
-        with pytest.raises(SandboxCreateError, match="image"):
-            await provider.create(SandboxSpec(image="debian"))
-        handle = await provider.create(SandboxSpec(env={"X": "1"}, files={"note": "n"}))
-        assert await provider.status(handle) == SandboxStatus.RUNNING
+        with pytest.raises(base.SandboxCreateError, match="image"):
+            await provider.create(base.SandboxSpec(image="debian"))
+        handle = await provider.create(base.SandboxSpec(env={"X": "1"}, files={"note": "n"}))
+        assert await provider.status(handle) == base.SandboxStatus.RUNNING
         done = await provider.exec(handle, "cat note; echo $X$Y; exit 3", env={"Y": "2"})
-        assert done == SandboxExecResult("n12\n", "", 3)
+        assert done == base.SandboxExecResult("n12\n", "", 3)
         assert (await provider.exec(handle, "sleep 9", timeout_s=0.3)).error_type == "timeout"
         assert (await provider.exec(handle, "pwd", cwd="/tmp")).stdout == "/tmp\n"
         await provider.upload_file(handle, tmp_path / "up", "/tmp/in/up")
         await provider.download_file(handle, "/tmp/in/up", tmp_path / "down")
         assert (tmp_path / "down").read_bytes() == b"\xff"
         await provider.close(handle)
-        assert await provider.status(handle) == SandboxStatus.STOPPED
+        assert await provider.status(handle) == base.SandboxStatus.STOPPED
         await provider.aclose()
 
     asyncio.run(run())
@@ -117,15 +126,37 @@ class HarborExecResult(BaseModel):
     return_code: int
 
 
-class EnvironmentType(enum.StrEnum):
-    DOCKER = "docker"
+class EnvironmentCapabilities(BaseModel):
+    disable_internet: bool = False
+
+
+class EnvironmentConfig(BaseModel):
+    docker_image: str | None = None
+
+
+class TrialPaths:
+    def __init__(self, trial_dir: Path) -> None:
+        self.trial_dir = trial_dir
 
 
 class BaseEnvironment(ABC):
-    def __init__(self, environment_dir: Path, environment_name: str, session_id: str, task_env_config: Any) -> None:
+    def __init__(
+        self,
+        environment_dir: Path,
+        environment_name: str,
+        session_id: str,
+        trial_paths: TrialPaths,
+        task_env_config: EnvironmentConfig,
+        mounts: list[dict[str, Any]] | None = None,
+    ) -> None:
         self.environment_dir, self.environment_name, self.session_id = environment_dir, environment_name, session_id
-        self.task_env_config, self.default_user = task_env_config, None
+        self.trial_paths, self.task_env_config, self.default_user = trial_paths, task_env_config, None
+        self._mounts = mounts or []
+        assert self.capabilities.disable_internet
         self._validate_definition()
+
+    def _mount_targets(self, *, writable_only: bool = False) -> list[str]:
+        return [each["target"] for each in self._mounts if not (writable_only and each.get("read_only"))]
 
     def _merge_env(self, env: dict[str, str] | None) -> dict[str, str] | None:
         return env
@@ -135,19 +166,11 @@ class BaseEnvironment(ABC):
 
     @staticmethod
     @abstractmethod
-    def type() -> EnvironmentType: ...
+    def type() -> str: ...
 
     @property
     @abstractmethod
-    def is_mounted(self) -> bool: ...
-
-    @property
-    @abstractmethod
-    def supports_gpus(self) -> bool: ...
-
-    @property
-    @abstractmethod
-    def can_disable_internet(self) -> bool: ...
+    def capabilities(self) -> EnvironmentCapabilities: ...
 
     @abstractmethod
     def _validate_definition(self) -> None: ...
@@ -181,7 +204,9 @@ def test_harbor_environment_begins_with_files_and_moves_directories(
         monkeypatch,
         "harbor_environment",
         harbor__environments__base={"BaseEnvironment": BaseEnvironment, "ExecResult": HarborExecResult},
-        harbor__models__environment_type={"EnvironmentType": EnvironmentType},
+        harbor__environments__capabilities={"EnvironmentCapabilities": EnvironmentCapabilities},
+        harbor__models__task__config={"EnvironmentConfig": EnvironmentConfig},
+        harbor__models__trial__paths={"TrialPaths": TrialPaths},
     )
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a").write_text("a")
@@ -189,10 +214,21 @@ def test_harbor_environment_begins_with_files_and_moves_directories(
     (tmp_path / "tests" / "t.sh").write_text("echo tested")
 
     async def run() -> None:
-        about = {"environment_dir": tmp_path, "environment_name": "n", "session_id": "s"}
+        config = import_module("harbor.models.task.config").EnvironmentConfig
+        paths = import_module("harbor.models.trial.paths").TrialPaths(tmp_path / "trial")
+        about: dict[str, Any] = {
+            "environment_dir": tmp_path,
+            "environment_name": "n",
+            "session_id": "s",
+            "trial_paths": paths,
+        }
         with pytest.raises(ValueError, match="image"):
-            plug.HandrailEnvironment(**about, task_env_config=SimpleNamespace(docker_image="debian"))
-        made = plug.HandrailEnvironment(**about, task_env_config=SimpleNamespace(docker_image=None), fleet=OPTIONS)
+            plug.HandrailEnvironment(**about, task_env_config=config(docker_image="debian"))
+        about["task_env_config"] = config()
+        logs = [{"type": "bind", "source": str(tmp_path), "target": "/logs/agent"}]
+        with pytest.raises(RuntimeError, match="name them under `writable`"):
+            await plug.HandrailEnvironment(**about, mounts=logs, fleet=OPTIONS).start(force_build=False)
+        made = plug.HandrailEnvironment(**about, fleet=OPTIONS)
         await made.start(force_build=False)
         assert (await made.exec("cat a; echo $X", env={"X": "x"})).stdout == "ax\n"
         assert (await made.exec("sleep 9", timeout_sec=1)).return_code == 124
@@ -268,16 +304,21 @@ class BaseWorkspace(BaseModel, ABC):
     def git_diff(self, path: str | Path) -> GitDiff: ...
 
 
-def test_openhands_workspace_runs_commands_and_reads_git(
-    tree: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plug = modules(
+def openhands_plug(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return modules(
         monkeypatch,
         "openhands_workspace",
         openhands__sdk__git__models={"GitChange": GitChange, "GitChangeStatus": GitChangeStatus, "GitDiff": GitDiff},
         openhands__sdk__workspace__base={"BaseWorkspace": BaseWorkspace},
         openhands__sdk__workspace__models={"CommandResult": CommandResult, "FileOperationResult": FileOperationResult},
     )
+
+
+def test_openhands_workspace_runs_commands_and_reads_git(
+    tree: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plug = openhands_plug(monkeypatch)
+    git = import_module("openhands.sdk.git.models")
     (tmp_path / "up").write_text("up")
     with plug.HandrailWorkspace(tree=tree, fleet=OPTIONS) as ws:
         commit = "git init -q; git add -A; git -c user.name=n -c user.email=e commit -qm first"
@@ -287,10 +328,20 @@ def test_openhands_workspace_runs_commands_and_reads_git(
         assert (changed.exit_code, changed.stdout, changed.stderr) == (5, "out\n", "err\n")
         found = {str(each.path): each.status for each in ws.git_changes(".")}
         wanted = {"a.txt": "UPDATED", "calc.py": "DELETED", "new": "ADDED"}
-        assert found == {name: GitChangeStatus[status] for name, status in wanted.items()}
-        assert ws.git_diff("a.txt") == GitDiff(modified="one\ntwo\n", original="one\n")
-        assert ws.git_diff("new") == GitDiff(modified="new\n", original=None)
+        assert found == {name: git.GitChangeStatus[status] for name, status in wanted.items()}
+        assert ws.git_diff("a.txt") == git.GitDiff(modified="one\ntwo\n", original="one\n")
+        assert ws.git_diff("new") == git.GitDiff(modified="new\n", original=None)
         assert ws.execute_command("sleep 9", timeout=0.3).timeout_occurred
         assert ws.file_upload(tmp_path / "up", "in/up").success
         assert ws.file_download("in/up", tmp_path / "down").file_size == 2
         assert (tmp_path / "down").read_text() == "up"
+
+
+def test_nemo_gym_and_openhands_example_of_documents_runs(
+    tree: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = [each for each in fences("docs/fleet.md", "python") if "HandrailProvider(" in each]
+    nemo_gym_plug(monkeypatch)
+    openhands_plug(monkeypatch)
+    exec(code.replace("/path/to/project", tree), {})
+    assert capsys.readouterr().out.count("calc.py") == 2

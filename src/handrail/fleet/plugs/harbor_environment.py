@@ -3,11 +3,12 @@
 Name the class in a job: `import_path: handrail.fleet.plugs.harbor_environment:HandrailEnvironment`.
 """
 
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.models.environment_type import EnvironmentType
+from harbor.environments.capabilities import EnvironmentCapabilities
 
 from handrail.fleet.plugs.bridge import Bridge, returncode, threaded
 from handrail.kernel.fleet.run_files import exists, read_bytes, write_bytes
@@ -15,6 +16,9 @@ from handrail.kernel.fleet.run_files import exists, read_bytes, write_bytes
 if TYPE_CHECKING:
     from pathlib import Path  # noqa: TID251  for a type
 
+_PLACES = ("/tests", "/solution")
+_HOW = "make /logs, /tests and /solution on the node, and name them under `writable` in the settings of the fleet"
+_EMPTY = 'for each in {}; do mkdir -p "$each" && find "$each" -mindepth 1 -delete || exit 1; done'
 _FILES = "files"
 """The directory that the workspace of a task begins with, next to the definition of the environment."""
 
@@ -28,21 +32,12 @@ class HandrailEnvironment(BaseEnvironment):
         super().__init__(*arguments, **options)
 
     @staticmethod
-    def type() -> EnvironmentType:
-        """Return the kind that is nearest: Harbor has no name for an environment without a container."""
-        return EnvironmentType.DOCKER
+    def type() -> str:
+        return "handrail"
 
     @property
-    def is_mounted(self) -> bool:
-        return False
-
-    @property
-    def supports_gpus(self) -> bool:
-        return False
-
-    @property
-    def can_disable_internet(self) -> bool:
-        return True
+    def capabilities(self) -> EnvironmentCapabilities:
+        return EnvironmentCapabilities(disable_internet=True)
 
     def _validate_definition(self) -> None:
         if getattr(self.task_env_config, "docker_image", None):
@@ -54,10 +49,15 @@ class HandrailEnvironment(BaseEnvironment):
         return self._bridge
 
     async def start(self, force_build: bool) -> None:
-        """Open the workspace."""
+        """Open the workspace, and empty the directories of a trial, which another workspace may have used before."""
         del force_build
         place = f"{self.environment_dir}/{_FILES}"
         self._bridge = await threaded(partial(Bridge.open, place if exists(place) else None, self._fleet))
+        if wanted := self._mount_targets(writable_only=True):
+            done = await self.exec(_EMPTY.format(" ".join(map(shlex.quote, (*wanted, *_PLACES)))))
+            if done.return_code:
+                await self.stop(delete=True)
+                raise RuntimeError(f"the workspace cannot have the directories of a trial: {done.stderr}; {_HOW}")
 
     async def stop(self, delete: bool) -> None:
         """Close the workspace, which deletes it."""
