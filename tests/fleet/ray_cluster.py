@@ -122,8 +122,9 @@ def is_host(pid: int) -> bool:
         return False
 
 
-def all_hosts() -> list[int]:
-    return [pid for pid, _ in processes() if is_host(pid)]
+def hosts_below(place: str) -> list[int]:
+    """Return the hosts whose directories lie below a place: others on this machine belong to other fleets."""
+    return [pid for pid, line in processes() if is_host(pid) and place in line]
 
 
 def kill(pids: list[int]) -> None:
@@ -134,8 +135,8 @@ def kill(pids: list[int]) -> None:
             continue
 
 
-def until(what: object, seconds: float = 60) -> None:
-    """Wait until a function returns something true."""
+def until(what: object, seconds: float = 280) -> None:
+    """Wait until a function returns something true. On a busy machine a node of Ray takes a minute to start."""
     ending = time.monotonic() + seconds
     while not what():  # type: ignore[operator]
         assert time.monotonic() < ending, "it did not happen"

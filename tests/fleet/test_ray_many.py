@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from fleet.ray_cluster import RayCluster, all_hosts, until
+from fleet.ray_cluster import RayCluster, hosts_below, until
 
 MANY = int(os.environ.get("HANDRAIL_FLEET_TASKS", "0"))
 pytestmark = [
@@ -67,4 +67,4 @@ def test_run_of_many_tasks_with_killed_node_gives_all_results(cluster: RayCluste
     assert sorted(each["task"] for each in found) == [task["id"] for task in tasks]
     assert all(each["passed"] for each in found)
     assert any(each["deaths"] for each in found)
-    until(lambda: not all_hosts(), 90)
+    until(lambda: not hosts_below(str(tmp_path)))
