@@ -153,6 +153,20 @@ def test_fleet_run_into_link_file_or_used_directory(place: Path) -> None:
         assert (done.returncode, says in done.stderr) == (2, True), done
 
 
+def test_fleet_run_on_full_disk_stops_and_resume_goes_on(place: Path) -> None:
+    tasks = write_tasks(place, {"id": "a", "n": 1}, {"id": "b", "n": 2})
+    log = place / "out" / "logs" / "a.jsonl"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("/dev/full")
+    done = handrail("fleet", "run", tasks, "--agent", "mine:double", "--hosts", "1", "--out", "out", cwd=place)
+    assert (done.returncode, "No space left on device" in done.stderr) == (2, True), done
+    assert "fleet resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    log.unlink()
+    assert handrail("fleet", "resume", "out", cwd=place).returncode == 0
+    assert sorted(each["task"] for each in lines_of(place / "out" / "results.jsonl")) == ["a", "b"]
+
+
 def test_second_driver_of_results_is_refused_while_first_works(place: Path) -> None:
     tasks = write_tasks(place, {"marker": str(place / "go")})
     argv = [sys.executable, "-P", "-m", "handrail", "fleet", "run", tasks, "--agent", "mine:wait_for", "--hosts", "1"]

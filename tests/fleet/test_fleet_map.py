@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleet import fleet_episodes
@@ -103,6 +104,45 @@ def test_map_of_unimportable_episode_is_refused(fleet: Fleet) -> None:
         fleet.map(lambda _ws, _task: None, [], tree="0")
     with pytest.raises(FleetError, match="does not name"):
         fleet.map("nothing", [], tree="0")
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        ({"n": 1}, r"names no tree.*tree=fleet\.tree"),
+        ({"n": {1, 2}, "tree": ""}, "not a JSON object"),
+        (None, "not a JSON object"),
+        ("n", "not a JSON object"),
+    ],
+)
+def test_map_of_wrong_task_says_why_and_frees_places(task: Any, says: str, node: str) -> None:
+    with Fleet(hosts=1, per_host=1, directory=node) as fleet:
+        tree = fleet.empty_tree()
+        tasks: list[Any] = [{"n": 1, "tree": tree}, task]
+        with pytest.raises(FleetError, match=says):
+            [*fleet.map(fleet_episodes.double, tasks)]
+        assert next(fleet.map(fleet_episodes.double, [{"n": 2, "tree": tree}])).value == 4
+
+
+def test_map_left_early_ends_its_episodes_and_frees_places(node: str, tmp_path: Path) -> None:
+    """Both places of the host are needed again at the end: one is held by an episode that would go on for long."""
+    with Fleet(hosts=1, per_host=2, directory=node) as fleet:
+        tree = fleet.empty_tree()
+        tasks: list[dict[str, Any]] = [{"steps": 1}, {"steps": 10_000, "pause": 0.01}]
+        assert next(fleet.map(fleet_episodes.append_steps, tasks, tree=tree)).ok
+        with fleet.open(tree), fleet.open(tree) as second:
+            assert second.exec(["true"]).ok
+
+
+def test_map_raises_what_its_listener_raised(fleet: Fleet) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "the disk is full")
+
+    tree = fleet.empty_tree()
+    with pytest.raises(OSError, match="the disk is full"):
+        [*fleet.map(fleet_episodes.double, [{"n": 1}] * 3, tree=tree, on_event=full)]
+    assert next(fleet.map(fleet_episodes.double, [{"n": 2}], tree=tree)).value == 4
+    assert fleet.host_deaths == 0
 
 
 def test_map_serves_trees_in_turn(node: str, tmp_path: Path) -> None:

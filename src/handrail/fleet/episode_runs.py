@@ -1,12 +1,13 @@
 """Runs episodes for tasks: where there is room, fair among trees, and again when a host has died."""
 
+import json
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from handrail.errors import HandrailError
 from handrail.fleet.episode import Episode, episode_name
@@ -83,28 +84,51 @@ class EpisodeRuns:
         self._again: deque[_TaskRun] = deque()
         self._waiting: dict[str, deque[_TaskRun]] = {}
         self._running: dict[_TaskRun, tuple[HostSlot, str]] = {}
+        self._ending = threading.Lock()
+        self._over = False
+        self._failure: Exception | None = None
+        """What `on_event` raised; the caller of `map` gets it."""
 
     def run(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
         """Yield the result of each task as soon as the task ends."""
         coming: Iterator[Mapping[str, Any]] | None = iter(tasks)
-        while True:
-            coming = self._read(coming)
-            self._begin_all()
-            if not self._running and not self._waiting and not self._again and coming is None:
-                return
-            yield from self._settled()
-            self._end_late_ones()
+        try:
+            while True:
+                coming = self._read(coming)
+                self._begin_all()
+                if not self._running and not self._waiting and not self._again and coming is None:
+                    return
+                yield from self._settled()
+                if self._failure is not None:
+                    raise self._failure
+                self._end_late_ones()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Close the workspaces of tasks whose results the caller does not take any more; free their places."""
+        with self._ending:
+            self._over = True
+            while not self._ended.empty():
+                run, slot, _, _ = self._ended.get()
+                del self._running[run]
+                self._pool.give_back(slot)
+        for run, (slot, name) in self._running.items():
+            self._close(run, slot, name)
 
     def _read(self, coming: Iterator[Mapping[str, Any]] | None) -> Iterator[Mapping[str, Any]] | None:
         """Read tasks ahead; return the iterator, or None at its end."""
         while coming is not None and sum(map(len, self._waiting.values())) < _AHEAD:
-            given = next(coming, None)
-            if given is None:
+            try:
+                task = _as_json(next(coming))
+            except StopIteration:
                 return None
-            task = dict(given)
             tree = task.get("tree", self._tree)
             if not isinstance(tree, str):
-                raise FleetError("a task names no tree", "Give map() a tree, or each task its own")
+                raise FleetError(
+                    "a task names no tree",
+                    "Give all tasks one with map(…, tree=fleet.tree(path)), or each its own as `tree`",
+                )
             self._waiting.setdefault(tree, deque()).append(_TaskRun(task, tree))
         return coming
 
@@ -137,7 +161,7 @@ class EpisodeRuns:
         epoch = run.ledger.next_lease()
         run.began, run.host = run.began or time.monotonic(), slot.link.name
         self._fleet.listen(name, partial(self._heard, run))
-        self._on_event({"event": "began", "task": run.task, "host": slot.link.name, "epoch": epoch})
+        self._tell({"event": "began", "task": run.task, "host": slot.link.name, "epoch": epoch})
         request = {
             **run.ledger.request(with_answers=True),
             "op": "episode",
@@ -154,7 +178,11 @@ class EpisodeRuns:
             self._fleet.listen(name, None)
             if isinstance(error, HostDiedError):
                 slot.alive = False
-            self._ended.put((run, slot, value, error))
+            with self._ending:
+                if not self._over:
+                    self._ended.put((run, slot, value, error))
+                    return
+            self._pool.give_back(slot)
 
         try:
             self._fleet.provide(slot, run.tree)
@@ -162,15 +190,30 @@ class EpisodeRuns:
                 raise HostDiedError("the host died")
         except HandrailError as error:
             reply(None, error)
+        except Exception as error:  # noqa: BLE001  whatever kept the tree from the node, the task has failed
+            reply(None, FleetError(f"the tree cannot be brought to the node: {type(error).__name__}: {error}"))
         else:
             slot.link.begin(request, reply)
+            if self._over:
+                self._close(run, slot, name)
+
+    def _close(self, run: _TaskRun, slot: "HostSlot", name: str) -> None:
+        """Let a host close the workspace of a task, so that the calls of its episode fail."""
+        slot.link.begin({"op": "close", "workspace": name, "epoch": run.ledger.epoch}, lambda _value, _error: None)
 
     def _heard(self, run: _TaskRun, event: Json) -> None:
         """Record and report an event of a host, unless it comes from an earlier epoch."""
         if run.ledger.take(event):
             if event["event"] == "logged":
                 self._fleet.count_calls(1)
-            self._on_event({**event, "task": run.task})
+            self._tell({**event, "task": run.task})
+
+    def _tell(self, event: Json) -> None:
+        """Tell the caller what happened; keep the exception of `on_event` for the thread that takes the results."""
+        try:
+            self._on_event(event)
+        except Exception as error:  # noqa: BLE001  it is raised there
+            self._failure = self._failure or error
 
     # ── ending ──
 
@@ -198,8 +241,7 @@ class EpisodeRuns:
                 continue
             if not run.ends_at:
                 run.ends_at = now + fleet_limits.GRACE_SECONDS
-                request = {"op": "close", "workspace": name, "epoch": run.ledger.epoch}
-                slot.link.begin(request, lambda _value, _error: None)
+                self._close(run, slot, name)
             elif now > run.ends_at and slot.alive:
                 self._pool.died(slot.link)
 
@@ -225,7 +267,7 @@ class EpisodeRuns:
             run.tries += again
             run.ledger.forget()
         if again:
-            self._on_event({"event": "again", "task": run.task, "reason": str(error)})
+            self._tell({"event": "again", "task": run.task, "reason": str(error)})
             self._again.append(run)
             return None
         return self._done(run, None, str(error), run.ledger.calls)
@@ -233,3 +275,13 @@ class EpisodeRuns:
     def _done(self, run: _TaskRun, value: Any, error: str, calls: int) -> Done:
         seconds = time.monotonic() - run.began
         return Done(run.task, value, error, run.tries, run.deaths, run.diverged, calls, seconds, run.host)
+
+
+def _as_json(task: Any) -> Json:
+    """Return a task as its episode gets it: tasks cross to hosts as JSON objects. Raises FleetError."""
+    try:
+        made = json.loads(json.dumps(dict(task)))
+    except (TypeError, ValueError) as error:
+        told = f"a task is not a JSON object: {error}"
+        raise FleetError(told, "A task is a dictionary of texts, numbers and lists") from None
+    return cast("Json", made)

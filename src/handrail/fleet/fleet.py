@@ -11,6 +11,7 @@ from handrail.fleet.fleet_workspace import FleetSnapshot, FleetWorkspace
 from handrail.fleet.ledger import Ledger
 from handrail.fleet.local_engine import LocalEngine
 from handrail.fleet.pool import HostPool, HostSlot
+from handrail.kernel.fleet import run_files
 from handrail.kernel.fleet.node_directory import FleetPlace
 from handrail.model import fleet_limits
 
@@ -61,7 +62,7 @@ class Fleet:
     ) -> None:
         self.per_host, self.checkpoint = per_host, checkpoint_calls
         self.settings = {**SETTINGS, "sandbox": sandbox, **(settings or {})}
-        chosen = _engine(engine, directory, self.settings["sandbox"], options)
+        chosen = _engine(engine, run_files.absolute(directory) if directory else None, options)
         self._pool = HostPool(chosen, hosts, per_host, self._heard)
         self._place = FleetPlace(directory)
         self._packs: dict[str, str] = {}
@@ -72,6 +73,7 @@ class Fleet:
         self.calls_made = 0
         self._closed = False
         try:
+            chosen.expect_closed(self.settings["sandbox"])
             self._pool.begin()
         except BaseException:
             self.close()
@@ -104,7 +106,9 @@ class Fleet:
         snapshot = start if isinstance(start, FleetSnapshot) else None
         tree = snapshot.tree if snapshot else str(start)
         ledger = Ledger(tree, snapshot.state if snapshot else None)
-        made = FleetWorkspace(self, self.new_name(), ledger, {**self.settings, **settings})
+        chosen = {**self.settings, **settings}
+        self._pool.engine.expect_closed(chosen["sandbox"])
+        made = FleetWorkspace(self, self.new_name(), ledger, chosen)
         with self._lock:
             self._open[made.name] = made
         try:
@@ -221,7 +225,7 @@ class Fleet:
         self.close()
 
 
-def _engine(name: str, directory: str | None, sandbox: str, options: Json) -> "HostEngine":
+def _engine(name: str, directory: str | None, options: Json) -> "HostEngine":
     """Return an engine. Raises FleetError for an unknown name or option."""
     known = {"local": (), "ray": RAY_OPTIONS}
     if name not in known:
@@ -232,4 +236,4 @@ def _engine(name: str, directory: str | None, sandbox: str, options: Json) -> "H
         return LocalEngine(directory)
     from handrail.fleet.ray_engine import RayEngine  # noqa: PLC0415  an extra
 
-    return RayEngine(directory, sandbox=sandbox, **options)
+    return RayEngine(directory, **options)

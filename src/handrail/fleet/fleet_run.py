@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from handrail.errors import HandrailError
@@ -65,6 +66,8 @@ class FleetRun:
                 raise FleetError(f"{directory} has a run already", f"Continue with handrail fleet resume {directory}")
             run_files.replace_lines(run._file("tasks.jsonl"), tasks)
             run_files.replace_json(about, options._asdict())
+        except OSError as error:
+            raise FleetError(f"{directory} cannot be written: {error.strerror}") from None
         finally:
             run_files.unlock(lock)
         return run
@@ -202,7 +205,18 @@ class _RunWork:
             line |= {"text": event["text"]}
         else:
             return
-        run_files.append_line(self._run.log_file(task), line)
+        with self._writing():
+            run_files.append_line(self._run.log_file(task), line)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Report that the directory cannot be written, such as on a full disk, and how to go on. Raises FleetError."""
+        try:
+            yield
+        except OSError as error:
+            place = self._run.directory
+            told = f"{place} cannot be written: {error.strerror}"
+            raise FleetError(told, f"Make it writable, and go on with handrail fleet resume {place}") from None
 
     def _keep(self, done: Done) -> None:
         """Write the result of a task: first its trajectory, then its line, which makes it finished."""
@@ -211,7 +225,8 @@ class _RunWork:
         if isinstance(value, dict):
             value = dict(value)
             if (trajectory := value.pop("trajectory", None)) is not None:
-                run_files.replace_json(self._run.trajectory_file(task), trajectory)
+                with self._writing():
+                    run_files.replace_json(self._run.trajectory_file(task), trajectory)
         told = value if isinstance(value, dict) else {}
         line = {
             "task": task,
@@ -229,7 +244,8 @@ class _RunWork:
             "value": value,
             **({"error": done.error} if done.error else {}),
         }
-        run_files.append_line(self._run.results_file, line, sync=True)
+        with self._writing():
+            run_files.append_line(self._run.results_file, line, sync=True)
         self._running.discard(task)
         self._count["done"] += 1
         self._count["failed"] += not done.ok
@@ -237,7 +253,11 @@ class _RunWork:
 
     def _tell(self, fleet: Fleet) -> None:
         while not self._stopping.wait(STATUS_SECONDS):
-            self._write(self._status(fleet))
+            status = self._status(fleet)
+            try:
+                self._write(status)
+            except FleetError as error:  # the next result that cannot be written ends the run
+                self._show({**status, "trouble": str(error)})
 
     def _status(self, fleet: Fleet) -> Json:
         seconds = time.monotonic() - self._began
@@ -256,7 +276,8 @@ class _RunWork:
         }
 
     def _write(self, status: Json) -> None:
-        run_files.replace_json(run_files.run_place(self._run.directory, "status.json"), status)
+        with self._writing():
+            run_files.replace_json(run_files.run_place(self._run.directory, "status.json"), status)
         self._show(status)
 
 

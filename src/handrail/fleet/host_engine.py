@@ -47,6 +47,9 @@ class HostEngine(Protocol):
     def start(self, node: str, watcher: HostWatcher) -> HostLink:
         """Start a host on a node; return when it answers. Raises FleetError."""
 
+    def expect_closed(self, sandbox: str) -> None:
+        """Refuse a sandbox level at which commands reach what starts hosts. Raises FleetError."""
+
     def trouble(self) -> str:
         """Return what keeps the engine from starting hosts, in one sentence; empty if nothing does."""
 

@@ -29,6 +29,9 @@ class LocalEngine:
         asked(link, {"op": "ping"}, START_SECONDS)
         return link
 
+    def expect_closed(self, sandbox: str) -> None:
+        """Allow every level: hosts are reached over a socket that no command can name."""
+
     def trouble(self) -> str:
         return ""
 

@@ -33,7 +33,6 @@ class RayEngine:
         self,
         directory: str | None,
         *,
-        sandbox: str,
         address: str = "auto",
         host_cpus: float = 1,
         shared: str | None = None,
@@ -44,12 +43,8 @@ class RayEngine:
             import ray  # noqa: PLC0415  an extra
         except ModuleNotFoundError:
             raise FleetError("Ray is not installed", "pip install 'handrail[fleet]'") from None
-        if sandbox in _EXPOSED and not allow_exposed_cluster:
-            raise FleetError(
-                f"commands at the sandbox level {sandbox} could reach the ports of the cluster",
-                "Use strict, or say allow_exposed_cluster=True",
-            )
         self._ray, self._directory = ray, directory
+        self._allow_exposed = allow_exposed_cluster
         self._cpus, self._shared = host_cpus, shared
         self._began = not ray.is_initialized()
         if self._began:
@@ -100,6 +95,14 @@ class RayEngine:
 
     def trouble(self) -> str:
         return self._trouble
+
+    def expect_closed(self, sandbox: str) -> None:
+        """Refuse a sandbox level at which commands reach the ports of the cluster. Raises FleetError."""
+        if sandbox in _EXPOSED and not self._allow_exposed:
+            raise FleetError(
+                f"commands at the sandbox level {sandbox} could reach the ports of the cluster",
+                "Use strict, or say allow_exposed_cluster=True",
+            )
 
     # ── hosts ──
 

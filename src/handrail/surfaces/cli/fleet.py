@@ -23,6 +23,7 @@ _ERASE = "\r\x1b[K"
 _BUDGET = ("steps", "seconds", "tokens", "money")
 _ENGINE_OPTIONS = ("address", "shared", "directory", "allow_open_cluster", "allow_exposed_cluster")
 _LOG_CHARS = 160
+_NODE_PLACE = click.Path(file_okay=False, resolve_path=True)  # `resume` may run in another directory
 _directory = click.argument("results", type=click.Path(file_okay=False), shell_complete=complete_paths.directories)
 
 
@@ -69,8 +70,8 @@ def _search_here() -> None:
 @click.option("--check", metavar="COMMAND", help="A command: a task has passed if it ends with 0.")
 @click.option("--on", "engine", type=click.Choice(ENGINES), default="local", show_default=True, help="Where hosts run.")
 @click.option("--address", metavar="ADDRESS", help="The Ray cluster; default: that of this machine.")
-@click.option("--shared", metavar="DIR", help="A directory that all nodes of the Ray cluster see; trees travel there.")
-@click.option("--directory", metavar="DIR", help="Where hosts keep trees and workspaces on their nodes.")
+@click.option("--shared", type=_NODE_PLACE, help="A directory that all nodes of Ray see; trees travel there.")
+@click.option("--directory", type=_NODE_PLACE, help="Where hosts keep trees and workspaces on their nodes.")
 @click.option("--allow-open-cluster", is_flag=True, default=None, help="Use a Ray cluster that asks for no token.")
 @click.option("--allow-exposed-cluster", is_flag=True, default=None, help="Let commands reach the cluster's ports.")
 @click.option("--hosts", type=click.IntRange(1), help="How many hosts; default: one for every two processors.")
