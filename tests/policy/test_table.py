@@ -183,11 +183,12 @@ def test_exact_rule_covers_only_same_command(workspace: Workspace, command: str)
 
 
 def test_argv_rules_cover_compound_command_together(workspace: Workspace) -> None:
-    rules = [from_text("run_in_terminal", text, "it", workspace.settings.limits) for text in (STATUS, '["make", "*"]')]
+    texts = ('["ls", "..."]', STATUS, '["make", "*"]', '["make", "..."]')
+    rules = [from_text("run_in_terminal", text, "it", workspace.settings.limits) for text in texts]
     workspace._rules.session.rules = rules
     both = asked(workspace, "copilot", "run_in_terminal", {"command": "make all && git status"})
     decision = workspace._rules.decide(both)
-    assert (decision.allowed, [each.name for each in decision.by]) == (True, ["session rule 1", "session rule 2"])
+    assert (decision.allowed, [each.name for each in decision.by]) == (True, ["session rule 2", "session rule 3"])
     for command in ("make all && git status > x", "make all && git status && rm x", "make $x && git status"):
         question = asked(workspace, "copilot", "run_in_terminal", {"command": command})
         assert workspace._rules.decide(question).allowed is None

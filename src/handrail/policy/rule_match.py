@@ -109,9 +109,9 @@ def _first_allowing(
 
 
 def _together(matcher: "RuleMatcher", allowing: list[PlacedRule]) -> tuple[PlacedRule, ...]:
-    """Return the rules with words that cover a compound command together; empty if they do not."""
+    """Return the rules with words that cover a compound command together, and no others; empty if they do not."""
     words = [each for each in allowing if each.rule.words and not matcher.why_not_in_force(each.rule)]
-    return tuple(words) if matcher.covered_together([each.rule for each in words]) else ()
+    return tuple(words[at] for at in matcher.covered_together([each.rule for each in words]))
 
 
 def why_always_asked(question: Question) -> str:
@@ -206,7 +206,7 @@ class RuleMatcher:
             return f"{question.shell or 'input typed into a terminal'} needs a rule for exactly this call"
         if rule.words or rule.calls:
             short = not rule.words
-            return self._why_short_not_allowed(rule.calls) if short else self._why_words_do_not_cover((rule,))
+            return self._why_short_not_allowed(rule.calls) if short else self._why_words_do_not_cover(rule)
         if question.command and self._line.simple is None:
             return "the command is not simple: it has operators, redirections, expansions or assignments"
         fitting = fits(rule.pattern, self._meant, self._limits)
@@ -250,13 +250,31 @@ class RuleMatcher:
 
         return rights_by_rule(self._question.rights, parse_rights(rule.rights))
 
-    def covered_together(self, rules: list[Rule]) -> bool:
-        """Return whether several rules with words cover every command of the call."""
+    def covered_together(self, rules: list[Rule]) -> list[int]:
+        """Return which rules with words cover the commands of the call: for each the first. Empty if it takes one."""
         typed = self._question.terminal or self._question.shell or self._question.rights
-        return len(rules) > 1 and not typed and not self._why_words_do_not_cover(rules)
+        if typed or self._why_not_plain():
+            return []
+        covering = [self._first_covering(rules, command) for command in self._line.commands]
+        found = {at for at in covering if at is not None}
+        return sorted(found) if len(found) > 1 and None not in covering else []
 
-    def _why_words_do_not_cover(self, rules: Iterable[Rule]) -> str:
-        """Return why the words of the rules do not cover every command of the call; empty if they do."""
+    @staticmethod
+    def _first_covering(rules: list[Rule], command: tuple[str | None, ...]) -> int | None:
+        return next((at for at, rule in enumerate(rules) if covers_command(rule, command)), None)
+
+    def _why_words_do_not_cover(self, rule: Rule) -> str:
+        """Return why the words of the rule do not cover every command of the call; empty if they do."""
+        if why := self._why_not_plain():
+            return why
+        for command in self._line.commands:
+            if not covers_command(rule, command):
+                shown = " ".join("…" if word is None else word for word in command)
+                return f"its words do not cover `{shown}`"
+        return ""
+
+    def _why_not_plain(self) -> str:
+        """Return why no words can cover the call; empty if it runs only commands that can be read for certain."""
         line = self._line
         if not line.commands:
             return "the call runs no command" if not self._question.command else "the text holds no readable command"
@@ -266,10 +284,6 @@ class RuleMatcher:
             return "the command redirects input or output"
         if line.assigns:
             return f"the command sets {', '.join(line.assigns)}"
-        for command in line.commands:
-            if not any(covers_command(rule, command) for rule in rules):
-                shown = " ".join("…" if word is None else word for word in command)
-                return f"its words do not cover `{shown}`"
         return ""
 
     @cached_property
