@@ -180,6 +180,13 @@ def hostile(*entries: tarfile.TarInfo, head: dict[str, Any] | None = None, data:
     return Snapshot.of(made.getvalue())
 
 
+def sparse(size: int) -> tarfile.TarInfo:
+    """Return a file that has hardly any bytes in the archive, and many when it is unpacked."""
+    info = entry("upper/s")
+    info.pax_headers = {"GNU.sparse.size": str(size), "GNU.sparse.map": "0,4"}
+    return info
+
+
 def entry(
     name: str, kind: bytes = tarfile.REGTYPE, link: str = "", device: tuple[int, int] = (0, 0)
 ) -> tarfile.TarInfo:
@@ -206,6 +213,7 @@ HOSTILE = {
     "long name": [entry("upper/" + "n" * 300)],
     "no parent": [entry("upper/missing/file")],
     "link in state": [entry("state/memories", tarfile.SYMTYPE, "/tmp")],
+    "sparse": [sparse(1 << 31)],
     "odd state": [entry("state/journal.jsonl/x")],
 }
 
@@ -229,6 +237,19 @@ def test_snapshot_that_is_garbage_or_cut_short_is_refused(root: Path) -> None:
     for data in (b"", b"garbage" * 1000, whole[:1500], versions, bytes(hostile(head={"content": 3, "root": None}))):
         with pytest.raises(WorkspaceError):
             Workspace.open(Snapshot.of(data), root)
+
+
+def test_snapshot_with_header_of_gigabyte_is_refused_unread(root: Path, tmp_path: Path) -> None:
+    whole = bytes(hostile(head={"content": _content(root)}))
+    header = tarfile.TarInfo("upper/a")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+    with open(tmp_path / "bomb", "wb") as file:
+        file.write(whole[:1024] + header.tobuf(tarfile.USTAR_FORMAT))
+        file.truncate(1 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(WorkspaceError, match="header"):
+        Workspace.open(Snapshot.load(tmp_path / "bomb"), root)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # in KiB
 
 
 def test_setuid_in_hostile_snapshot_is_dropped(root: Path) -> None:

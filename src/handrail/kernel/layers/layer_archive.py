@@ -27,6 +27,8 @@ _STATES = ("journal.jsonl", "kept.json", "unkept.json", "protected.json", "git.j
 """The names in a state directory that a snapshot may hold."""
 _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
+_SHOWN = 200
+"""The most characters of a name that a message shows."""
 _OPAQUE, _XATTR = "user.overlay.opaque", "SCHILY.xattr."
 _VERSION = 1
 
@@ -122,11 +124,23 @@ class Snapshot:
         try:
             with (
                 open(f"/proc/self/fd/{self._file.fileno()}", "rb", buffering=_CHUNK) as file,
-                tarfile.open(fileobj=file, mode="r:") as archive,
+                tarfile.open(fileobj=file, mode="r:", tarinfo=_BoundedHeader) as archive,
             ):
                 yield _about(archive), archive
         except (tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
             raise BadSnapshot(str(error) or type(error).__name__) from None
+
+
+class _BoundedHeader(tarfile.TarInfo):
+    """Refuses headers larger than those that `pack` writes, which the library reads into memory, and sparse files."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size > _HEAD_BYTES and not self.isfile():
+            raise BadSnapshot(f"it has a header of {self.size} bytes")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]  # there is no other place
+        if found.issparse():
+            raise BadSnapshot(f"{found.name[:_SHOWN]!r} is of a kind that no snapshot has")
+        return found
 
 
 # writing
@@ -356,11 +370,11 @@ def _place(info: tarfile.TarInfo) -> str:
     """Return where an entry goes, below the directory of the layer. Raises BadSnapshot for an odd name."""
     parts = info.name.split("/")
     if len(parts) < 2 or any(part in ("", ".", "..") or len(os.fsencode(part)) > 255 for part in parts):
-        raise BadSnapshot(f"{info.name[:200]!r} is no name of an entry")
+        raise BadSnapshot(f"{info.name[:_SHOWN]!r} is no name of an entry")
     if parts[0] == _STATE and parts[1] in _STATES:
         return "/".join(parts[1:])
     if parts[0] != _UPPER:
-        raise BadSnapshot(f"{info.name[:200]!r} is no part of a snapshot")
+        raise BadSnapshot(f"{info.name[:_SHOWN]!r} is no part of a snapshot")
     return info.name
 
 
