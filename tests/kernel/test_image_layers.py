@@ -251,7 +251,7 @@ def test_image_name_finds_path_and_tag(tmp_path: Path) -> None:
         ("ocl:/x", r"did you mean oci\? Write"),
         ("Not An Image", "not an image"),
         ("", "not an image"),
-        ("oci:", "not an image"),
+        ("oci:", r"not an image\. Write"),
         ("oci:/nowhere", "image /nowhere not found"),
     ],
 )

@@ -18,13 +18,14 @@ def test_try_shows_changes_and_keeps_them_if_approved(root: Path) -> None:
         "try", "--root", str(root), "--approve", "auto", "--", "sh", "-c", "echo new >a.txt; echo said; exit 5"
     )
     assert (done.returncode, done.stdout, "kept" in done.stderr) == (5, "said\n", True), done.stderr
+    assert "-old\n+new" in done.stderr
     assert "1 change(s) kept" in done.stderr
     assert (root / "a.txt").read_text() == "new\n"
 
 
 def test_try_without_answer_keeps_nothing(root: Path) -> None:
-    done = in_process("try", "--root", str(root), "--", "touch", "made")
-    assert done.returncode == 3
+    done = in_process("try", "--root", str(root), "--", "sh", "-c", "echo new > made")
+    assert (done.returncode, "+new" in done.stderr) == (3, True), done.stderr
     assert "1 change(s) not kept" in done.stderr
     assert not (root / "made").exists()
 

@@ -294,7 +294,8 @@ def open_layer(
     except OverlayRefused as refused:
         return _open_copy(boundary, name, refused.strerror or str(refused), limits, warnings)
     except OSError as error:
-        raise WorkspaceError(f"cannot open a layer over {boundary.root}: {error.strerror or error}") from error
+        place = f" ({error.filename})" if error.filename else ""
+        raise WorkspaceError(f"cannot open a layer over {boundary.root}: {error.strerror or error}{place}") from error
 
 
 def _open_copy(boundary: "FsBoundary", name: str, why: str, limits: "Limits", warnings: list[str]) -> "CopiedLayer":

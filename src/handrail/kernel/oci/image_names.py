@@ -65,7 +65,7 @@ def _split(text: str) -> tuple[Literal["oci", "docker-archive"], str]:
 def _no_image(text: str) -> ImageError:
     """Return the error for a text that begins like no name of an image."""
     kind, colon, rest = text.partition(":")
-    near = did_you_mean(kind, KINDS) if colon and rest[:2] != "//" else ""
+    near = did_you_mean(kind, KINDS) if colon and rest[:2] != "//" and kind not in KINDS else ""
     where = os.path.expanduser(text)
     if "\0" not in text and os.path.exists(where):
         right = "oci" if os.path.isdir(where) else "docker-archive"

@@ -29,6 +29,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _HOW = struct.pack("=QQQ", _DIRECTORY, 0, _IN_ROOT)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_PATH, _LONGEST_NAME = 4095, 255
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _IMPLIED = 0o755
 """The mode of a directory that no entry describes."""
 
@@ -53,6 +54,8 @@ class LayerTree:
         try:
             self._add(parts, entry, content)
         except OSError as error:
+            if error.errno in _OF_DISK:
+                raise  # the entry is not to blame
             raise refused(self._what, f"{shown(entry.name)} cannot be made: {error.strerror}") from None
 
     def close(self) -> None:

@@ -22,6 +22,11 @@ def terminal_approver(*, one_call: bool = False) -> Approver:
     return TerminalApprover(*terminal, Limits(), one_call)
 
 
+def has_terminal(approver: Approver) -> bool:
+    """Return whether an approver that `terminal_approver` returned asks in a terminal."""
+    return approver is not _no_terminal
+
+
 def _no_terminal(question: Question) -> Verdict:
     return no_approver(question, "Run this command in a terminal", "with --approve auto")
 

@@ -3,15 +3,21 @@
 import click
 
 from handrail.errors import DeniedError
+from handrail.ops.text.display import visible
 from handrail.workspace import Workspace
 
 NOT_KEPT = 3
 """The exit status if the changes were not kept."""
 
 
-def keep(workspace: Workspace) -> bool:
-    """Bring the changes into the root after a question. Returns False if they were not kept."""
+def keep(workspace: Workspace, *, diff: bool = False) -> bool:
+    """Bring the changes into the root after a question. Returns False if they were not kept.
+
+    With `diff`, show them before; a question in a terminal shows them anyway.
+    """
     changes = workspace.changes()
+    for each in changes if diff else ():
+        click.echo(visible(each.diff), err=True)
     if not changes:
         click.echo("handrail: nothing changed", err=True)
         return True

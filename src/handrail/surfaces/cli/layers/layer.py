@@ -101,5 +101,6 @@ def _store(root: str) -> LayerStore:
         try:
             store = LayerStore.of(root)
         except OSError as error:
-            raise click.ClickException(f"cannot read the layers of {root}: {error.strerror or error}") from None
+            place = f" ({error.filename})" if error.filename else ""
+            raise click.ClickException(f"cannot read the layers of {root}: {error.strerror or error}{place}") from None
     return store

@@ -13,7 +13,7 @@ from handrail.settings import APPROVE
 from handrail.surfaces.cli.layers.keep_changes import NOT_KEPT, keep
 from handrail.surfaces.cli.light.open_workspace import open_workspace
 from handrail.surfaces.cli.options import network_option, root_option, sandbox_option
-from handrail.surfaces.cli.terminal_access import AllowHints, terminal_approver
+from handrail.surfaces.cli.terminal_access import AllowHints, has_terminal, terminal_approver
 
 _SECONDS = 3600.0
 
@@ -35,8 +35,9 @@ def command(command: tuple[str, ...], root: str, seconds: float, **options: Any)
     def approver(question: Question) -> Verdict:
         if question.tool == "exec":  # the user has just typed it
             return Verdict.allow(decided_by="user")
-        return ask(question) if ask is not None else Verdict.deny("there is no terminal to ask at")
+        return ask(question)
 
+    unseen = options["approve"] == "auto" or not has_terminal(ask)
     layer = f"{TEMPORARY}{os.urandom(6).hex()}"
     with open_workspace(root, approver=approver, tell=hints.append, layered=layer, **options) as workspace:
         try:
@@ -45,7 +46,7 @@ def command(command: tuple[str, ...], root: str, seconds: float, **options: Any)
             sys.stdout.flush()
             sys.stderr.buffer.write(ran.stderr)
             sys.stderr.flush()
-            kept = keep(workspace)
+            kept = keep(workspace, diff=unseen)
         except HandrailError as error:
             raise click.ClickException(str(error)) from None
     status = 124 if ran.timed_out else 128 + ran.signal if ran.signal else ran.exit_code or 0
