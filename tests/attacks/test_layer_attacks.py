@@ -7,6 +7,7 @@ import resource
 import stat
 import tarfile
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,3 +347,30 @@ def scans_beside_unreadable(root: str) -> list[str]:
 
 def test_unreadable_directory_in_layer_of_ordinary_user_is_no_way_around_journal() -> None:
     assert sorted(as_ordinary_user(scans_beside_unreadable)) == ["closed", "half", "made"]
+
+
+def attacks_that_succeed(root: str) -> list[str]:
+    """Make the attacks that need no command, each in a workspace of its own; return what is wrong."""
+    own_proc_files()
+    attacks: list[Callable[[Path], object]] = [
+        test_second_workspace_on_same_layer_is_refused,
+        test_store_that_others_can_reach_is_refused,
+        test_snapshot_that_is_garbage_or_cut_short_is_refused,
+        *(
+            lambda root, of=of: test_hostile_snapshot_is_refused_and_writes_nothing_outside(root, of)
+            for of in HOSTILE.values()
+        ),
+    ]
+    wrong = []
+    for number, attack in enumerate(attacks):
+        place = Path(root, str(number), "root")
+        place.mkdir(parents=True)
+        try:
+            attack(place)
+        except BaseException:
+            wrong.append(traceback.format_exc()[-1000:])
+    return wrong
+
+
+def test_attacks_on_layers_of_ordinary_user_fail_as_well() -> None:
+    assert as_ordinary_user(attacks_that_succeed) == []
