@@ -170,17 +170,25 @@ def test_async_approver_that_fails_refuses(root: Path) -> None:
 
 def test_cancelled_acall_cancels_the_command(root: Path) -> None:
     os.mkfifo(root / "began")
+    began = os.open(root / "began", os.O_RDONLY | os.O_NONBLOCK)
 
     async def main() -> None:
+        said = asyncio.Event()
         async with Workspace(root, approve="auto") as workspace:
             command = {"command": "echo yes > began; sleep 600", "workdir": None, "timeout_ms": 600_000}
             call = asyncio.create_task(workspace.acall("codex", "shell", command))
-            assert await asyncio.to_thread((root / "began").read_text) == "yes\n"
+            asyncio.get_running_loop().add_reader(began, said.set)
+            waiting = asyncio.create_task(said.wait())
+            await asyncio.wait({call, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            assert not call.done(), call.result()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
 
-    asyncio.run(main())  # closing the workspace waits for the command: it would take ten minutes
+    try:
+        asyncio.run(main())  # closing the workspace waits for the command: it would take ten minutes
+    finally:
+        os.close(began)
 
 
 # ── verdicts ──
