@@ -17,6 +17,7 @@ MODULES = (
     "process",
     "journal",
     "approvals",
+    "page",
     "agent_loop",
     "layers",
     "images",

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -280,3 +281,38 @@ def test_page_early_answer_is_not_taken(root: Path, client: PageClient) -> None:
         assert client.post("/api/answer", answer | {"answer": "no"}).status_code == 200
         assert not work.result().success
     followed.close()
+
+
+def test_page_processes_without_the_secret_hold_little_memory(
+    root: Path, page: RunningPage, client: PageClient
+) -> None:
+    """A confined command that reaches the socket sends endless lines, or says nothing, on many connections."""
+    before = usage_of(page.process.pid)[2]
+    flood = []
+    try:
+        for n in range(200):
+            link = socket.socket(socket.AF_UNIX)
+            link.settimeout(0.2)
+            link.connect(page_socket())
+            with suppress(OSError):
+                link.sendall(b"x" * (1 << 21) if n % 2 else b"")
+            flood.append(link)
+        assert usage_of(page.process.pid)[2] < before + 64_000
+    finally:
+        for link in flood:
+            link.close()
+    followed = client.follow()
+    followed.next()
+    with Workspace(root) as workspace:
+        workspace.call("file", "file.list", {"path": "."})
+        followed.of("call")
+    followed.close()
+
+
+def test_page_stream_carries_a_proof_that_no_request_names(client: PageClient) -> None:
+    headers = {KEY: client.key, "Cookie": client.cookie}
+    with client.http.stream("GET", "/api/events", headers=headers) as stream:
+        proof = stream.headers["x-handrail-server"]
+    assert len(proof) == 43
+    assert proof not in (client.key, client.cookie.partition("=")[2])
+    assert client.post("/api/diff", ASKED, {KEY: proof}).status_code == 401

@@ -15,6 +15,10 @@ from handrail.kernel.page.page_link import connected, peer_user, short_path
 from handrail.kernel.page.page_messages import LONGEST, Message, decoded, encoded
 from handrail.kernel.page.page_place import page_directory, page_secret, page_socket
 
+_HELLO_BYTES = 1 << 12
+"""The most bytes that a process can send before it has shown the secret."""
+_STRANGERS = 64
+"""The most processes that have not shown the secret yet."""
 _HELLO_SECONDS = 5.0
 """The time in which a process must show the secret."""
 _BACKLOG = 128
@@ -58,7 +62,7 @@ class PageListener:
         self._secret = secrets.token_hex(32)
         write_whole(page_secret(), self._secret.encode(), sync=False)
         self.socket = _bound(page_socket())
-        self._processes: set[asyncio.Task[None]] = set()
+        self._strangers = 0
 
     async def serve(
         self, joined: Callable[[Process], Callable[[Message], None]], left: Callable[[Process], None]
@@ -83,7 +87,7 @@ class PageListener:
                 with suppress(RuntimeError):  # the event loop has ended
                     writer.close()
 
-        server = await asyncio.start_unix_server(talk, sock=self.socket, limit=LONGEST)
+        server = await asyncio.start_unix_server(talk, sock=self.socket, limit=_HELLO_BYTES)
         async with server:
             await server.serve_forever()
 
@@ -91,8 +95,15 @@ class PageListener:
         """Return whether a process is the user's and can read the state directory, as no confined command can."""
         if peer_user(writer.get_extra_info("socket")._sock) != os.geteuid():  # noqa: SLF001  asyncio wraps the socket
             return False
-        async with asyncio.timeout(_HELLO_SECONDS):
-            hello = decoded(await reader.readline())
+        if self._strangers >= _STRANGERS:
+            return False
+        self._strangers += 1
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                hello = decoded(await reader.readline())
+        finally:
+            self._strangers -= 1
+        reader._limit = LONGEST  # type: ignore[attr-defined]  # noqa: SLF001  asyncio offers no other way to raise it
         shown, process.name = hello.get("secret"), str(hello.get("process"))
         return isinstance(shown, str) and hmac.compare_digest(shown.encode(), self._secret.encode())
 

@@ -9,9 +9,16 @@ from handrail.surfaces.approval_text import visible_lines
 Row = list[str | int]
 """The kind of the row, then line number and text of the old side, then those of the new side; 0 for no line.
 
+A line longer than `_WIDEST` goes on in further rows, whose line number is -1: no browser has to lay out one endless
+line, and nothing hides far to the right.
+
 The kind is `file`, `hunk`, `note`, ` ` (the same on both sides), `-`, `+`, or `~` (both sides, different).
 """
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@.*")
+_WIDEST = 1000
+"""The most characters of a row."""
+_ON = -1
+"""The line number of a row that goes on with the line before."""
 _PAIRED = ("--- ", "+++ ")
 
 
@@ -26,8 +33,8 @@ class Diff(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "Diff":
-        unified = [*_rows(visible_lines(text))]
-        count = {kind: sum(row[0] == kind for row in unified) for kind in "+-"}
+        unified = [part for row in _rows(visible_lines(text)) for part in _parts(row)]
+        count = {kind: sum(row[0] == kind and _ON not in (row[1], row[3]) for row in unified) for kind in "+-"}
         files = [str(row[2]) for row in unified if row[0] == "file"]
         return cls(unified, [*_beside(unified)], count["+"], count["-"], files)
 
@@ -66,6 +73,19 @@ def _rows(lines: list[str]) -> Iterator[Row]:
             old, new = old + 1, new + 1
         elif in_hunk or not line.startswith(_PAIRED):
             yield ["note", 0, line, 0, ""]
+
+
+def _parts(row: Row) -> Iterator[Row]:
+    """Yield a row, or the rows that its line is too long for."""
+    kind, old, left, new, right = row
+    length = max(len(str(left)), len(str(right)))
+    if length <= _WIDEST:
+        yield row
+        return
+    for start in range(0, length, _WIDEST):
+        numbers = (old, new) if start == 0 else (_ON if old else 0, _ON if new else 0)
+        end = start + _WIDEST
+        yield [kind, numbers[0], str(left)[start:end], numbers[1], str(right)[start:end]]
 
 
 def _name(head: str) -> str:

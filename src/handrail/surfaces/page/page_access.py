@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 KEY = "x-handrail-page"
 """The header with the key; no form and no request from another origin can send it."""
+PROOF = "x-handrail-server"
+"""The header with the proof."""
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -56,10 +58,15 @@ _OTHER_SITE = Refusal(403, "requests from another site are not accepted")
 
 
 class Entry(NamedTuple):
-    """Holds what the exchange of a token gives: the cookie and the key. Both are needed."""
+    """Holds what the exchange of a token gives: the cookie and the key, which are both needed, and the proof.
+
+    The server sends the proof with every stream of events, and the page never sends it: a program that takes the port
+    after the server has ended cannot speak for it.
+    """
 
     cookie: str
     key: str
+    proof: str
 
 
 class PageDoor:
@@ -69,6 +76,7 @@ class PageDoor:
         self._seconds = token_seconds
         self._tokens: dict[bytes, float] = {}
         self._entered: dict[bytes, bytes] = {}
+        self.proof = secrets.token_urlsafe(32)
 
     def new_token(self) -> str:
         """Return a new token of 256 bits, which opens the page once."""
@@ -86,7 +94,7 @@ class PageDoor:
                 found = known
         if found is None or self._tokens.pop(found) < time.monotonic():
             return None
-        entry = Entry(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+        entry = Entry(secrets.token_urlsafe(32), secrets.token_urlsafe(32), self.proof)
         self._entered[_digest(entry.cookie)] = _digest(entry.key)
         for old in [*self._entered][:-_SESSIONS]:
             del self._entered[old]

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from handrail.kernel.page.page_messages import as_text
 from handrail.model.page_limits import PAGE_LIMITS
-from handrail.surfaces.page.page_access import PageDoor
+from handrail.surfaces.page.page_access import PROOF, PageDoor
 from handrail.surfaces.page.page_hub import PageHub
 from handrail.surfaces.page.question_card import rule_sentence
 
@@ -70,7 +70,7 @@ class PageApp:
         entry = self._door.exchange(token) if isinstance(token, str) else None
         if entry is None:
             return Response("this address was opened before, or is too old: run `handrail page` for a new one", 403)
-        answer = JSONResponse({"key": entry.key})
+        answer = JSONResponse({"key": entry.key, "proof": entry.proof})
         answer.set_cookie(self._cookie, entry.cookie, path="/", httponly=True, samesite="strict")
         return answer
 
@@ -91,7 +91,8 @@ class PageApp:
                 hub.browsers -= 1
                 hub.note_user()
 
-        return EventSourceResponse(follow(), ping=_PING_SECONDS, send_timeout=_SEND_SECONDS, sep="\n")
+        proof = {PROOF: self._door.proof}
+        return EventSourceResponse(follow(), headers=proof, ping=_PING_SECONDS, send_timeout=_SEND_SECONDS, sep="\n")
 
     async def answer(self, body: Json) -> Json:
         """Pass the answer of the user to the process that asks."""

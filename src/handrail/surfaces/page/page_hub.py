@@ -34,7 +34,6 @@ class OpenQuestion:
 
     card: dict[str, Any]
     facts: dict[str, Any]
-    diff_text: str
     process: Process
     asked: str
     """The name that the process knows."""
@@ -220,8 +219,8 @@ class PageHub:
         about = {"id": key, "session": session, "call": call, "time": float(message.get("time", 0)), "state": "open"}
         card = question_card(message["facts"]) | about | {"n": len(self.questions)}
         card |= {"diff": diff.summary, "diff_cut": int(message.get("diff_cut", 0))}
-        text, since = str(message.get("diff", "")), time.monotonic()
-        self.questions[key] = OpenQuestion(card, message["facts"], text, process, key.partition(":")[2], since, diff)
+        asked, since = key.partition(":")[2], time.monotonic()
+        self.questions[key] = OpenQuestion(card, message["facts"], process, asked, since, diff)
         self.ring.add({"type": "question", "question": card})
 
     def take_answered(self, key: str, message: Message, _process: Process) -> None:

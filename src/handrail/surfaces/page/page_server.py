@@ -26,16 +26,33 @@ from handrail.surfaces.page.page_rules import PageRules
 
 if TYPE_CHECKING:
     from socket import socket  # noqa: TID251  for a type
+    from types import FrameType
 
 _STEP_SECONDS = 1.0
 
 
 class _PageHttp(StoppableServer):
-    """Lets the browsers go before it ends."""
+    """Sleeps until a signal or `end()`, and lets the browsers go before it ends."""
 
     def __init__(self, hub: PageHub, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._hub = hub
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn would look ten times a second."""
+        await self.on_tick(0)
+        await self._ended.wait()
+
+    def handle_exit(self, sig: int, frame: "FrameType | None") -> None:
+        """End: a signal came, which does not wake the event loop."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    def end(self) -> None:
+        """End the server."""
+        self.should_exit = True
+        self._ended.set()
 
     async def shutdown(self, sockets: "list[socket] | None" = None) -> None:
         self._hub.ring.close()
@@ -122,4 +139,4 @@ class PageServer:
                 hub.tell_watched()
             used = hub.browsers or hub.connected
             if ends_when_idle and not used and time.monotonic() > hub.busy_at + PAGE_LIMITS.idle_seconds:
-                server.should_exit = True
+                server.end()

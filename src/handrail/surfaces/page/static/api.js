@@ -1,7 +1,9 @@
 // Talks to the server. The key comes from the exchange of the token, and stays with this window and this port.
 
 const KEY = "handrail-key";
+const PROOF = "handrail-proof";
 const HEADER = "X-Handrail-Page";
+const SERVER = "X-Handrail-Server";
 const AGAIN_MS = [200, 500, 1000, 2000, 5000];
 
 export class Refused extends Error {
@@ -18,6 +20,7 @@ export async function enter() {
     history.replaceState(null, "", "/");
     const answer = await send("/api/enter", { token }, "new");
     sessionStorage.setItem(KEY, answer.key);
+    sessionStorage.setItem(PROOF, answer.proof);
   }
   return sessionStorage.getItem(KEY) !== null;
 }
@@ -35,7 +38,9 @@ async function send(path, body, key) {
 }
 
 export function post(path, body) {
-  return send(path, body, sessionStorage.getItem(KEY) ?? "");
+  const key = sessionStorage.getItem(KEY);
+  if (key === null) return Promise.reject(new Refused(401, "This window is not known to the server."));
+  return send(path, body, key);
 }
 
 // Follow the events. After a lost connection go on behind the last event that was taken.
@@ -49,8 +54,11 @@ export async function follow(take, tell) {
       const headers = { [HEADER]: sessionStorage.getItem(KEY) ?? "" };
       if (last) headers["Last-Event-ID"] = last;
       const answer = await fetch("/api/events", { headers, credentials: "same-origin", cache: "no-store", signal: abort.signal });
-      if (answer.status === 401) {
-        sessionStorage.removeItem(KEY);
+      const foreign = answer.ok && answer.headers.get(SERVER) !== sessionStorage.getItem(PROOF);
+      if (answer.status === 401 || foreign) {
+        // Another program may have taken the port after the server ended: nothing that it says is shown, and it is told nothing more.
+        abort.abort();
+        sessionStorage.clear();
         tell("closed");
         return;
       }

@@ -70,13 +70,13 @@ function body(summary, load, split, most) {
   };
   const list = new Windowed({ label: "Diff", rowHeight: ROW, draw, most });
   list.host.classList.add("diff-body", split ? "diff-split" : "diff-unified");
-  list.room.style.setProperty("--chars", String(Math.min(summary.widest, 20000)));
+  list.room.style.setProperty("--chars", String(summary.widest));
   list.resize(count);
   return list.host;
 }
 
 function rowView([kind, oldLine, oldText, newLine, newText], split, language) {
-  const number = (n) => el("span", { class: "d-no", "aria-hidden": "true" }, n || "");
+  const number = (n) => el("span", { class: "d-no", "aria-hidden": "true" }, n > 0 ? n : n < 0 ? "↳" : "");
   const side = (name, sign, n, text) =>
     el("span", { class: `d-side ${name}` }, number(n), el("span", { class: "d-sign" }, sign), el("span", { class: "d-text" }, coloured(text, language)));
   const shape = { class: `d-row ${CLASSES[kind] ?? "d-note"}` };

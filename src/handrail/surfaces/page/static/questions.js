@@ -6,6 +6,7 @@ import { baseName, clock, el, fill, newId, say } from "./dom.js";
 import { on, openQuestions, sessionOf, store } from "./store.js";
 
 const RECENT = 5;
+const LONG = 14; // lines of a command that are shown without scrolling
 const PLACES = { page: "on this page", here: "in the other place", gone: "", cancelled: "" };
 let quietUntil = 0;
 
@@ -103,9 +104,11 @@ class Card {
     const load = (split, start, count) => post("/api/diff", { question: question.id, split, start, count });
     const careful = question.facts.filter(([name]) => name === "Careful");
     const facts = question.facts.filter(([name]) => name !== "Careful");
+    const lines = question.command.split("\n").length;
     return el("div", { class: "card-body" },
       careful.map(([, value]) => el("p", { class: "careful" }, value)),
       question.command && el("pre", { class: "command", tabindex: 0, "aria-label": question.terminal ? `Typed into terminal ${question.terminal}` : "Command" }, question.command),
+      lines > LONG && el("p", { class: "careful" }, `The command has ${lines} lines: scroll to read all of them.`),
       diffView(question.diff, load, { cut: question.diff_cut }),
       facts.length > 0 && el("dl", { class: "facts" }, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
       this.params());

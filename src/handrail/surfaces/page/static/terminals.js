@@ -66,6 +66,7 @@ async function heldView(item) {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const terminal = new Terminal({ cols: 80, rows: 24, scrollback: 5000, disableStdin: true, convertEol: !item.terminal, fontSize: 13,
     screenReaderMode: true, linkHandler: { activate() {} }, theme: dark ? {} : { background: "#ffffff", foreground: "#1d2321", cursor: "#17604f", selectionBackground: "#cfe6df" } });
+  answerNothing(terminal.parser);
   const state = el("span", { class: "dialect" }, "");
   const ask = (path, more = {}) => post(path, { held: item.id, ...more }).catch((error) => (state.textContent = error.message));
   const end = el("button", { type: "button", class: "danger small", onclick: () => ask("/api/end") }, "End");
@@ -100,6 +101,16 @@ async function heldView(item) {
       sent.dispose();
       terminal.dispose();
     } };
+}
+
+// Programs ask a terminal where its cursor is and what it can do. Handrail has answered already: here nothing but keys of the user is typed.
+const QUERIES = [{ final: "n" }, { prefix: "?", final: "n" }, { final: "c" }, { prefix: ">", final: "c" }, { prefix: "=", final: "c" },
+  { intermediates: "$", final: "p" }, { prefix: "?", intermediates: "$", final: "p" }, { final: "t" }, { prefix: ">", final: "q" }, { prefix: "?", final: "u" }];
+
+function answerNothing(parser) {
+  for (const each of QUERIES) parser.registerCsiHandler(each, () => true);
+  parser.registerDcsHandler({ intermediates: "$", final: "q" }, () => true);
+  for (const colour of [4, 10, 11, 12]) parser.registerOscHandler(colour, (data) => data.includes("?"));
 }
 
 let loaded = null;
