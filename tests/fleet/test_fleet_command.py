@@ -286,6 +286,7 @@ def test_report_page_shows_hostile_text_as_text_and_loads_nothing() -> None:
         "h1",
         "h2",
         "p",
+        "div",
         "table",
         "thead",
         "tbody",

@@ -12,6 +12,7 @@ _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #2a8f4f; --bad: #c0392b; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+div { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: right; vertical-align: top; }
 th:first-child, td:first-child, td.text, th:last-child.text { text-align: left; overflow-wrap: anywhere; }
@@ -48,7 +49,7 @@ def _text(value: Any, width: int = 200) -> str:
 def _table(title: str, first: str, shares: list[Share]) -> str:
     head = "".join(f"<th>{_text(name)}</th>" for name in (first, *COLUMNS))
     rows = "".join(f"<tr><td>{_text(share.name)}</td>{_cells(share)}</tr>" for share in shares)
-    return f"<h2>{_text(title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<h2>{_text(title)}</h2><div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
 def _cells(share: Share) -> str:
@@ -63,7 +64,7 @@ def _results(results: list[dict[str, Any]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("task", "result", "s", "calls", "deaths"))
     head += "<th class='text'>remark</th>"
     rows = "".join(_result(each) for each in results)
-    return f"<h2>Results</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<h2>Results</h2><div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
 def _result(each: dict[str, Any]) -> str:
