@@ -157,6 +157,22 @@ def test_fault_of_server_is_survived(workspace: Workspace, project: Path, wire: 
     assert (len(retries(events)), asked) == (2, 4)
 
 
+# The library takes the end of a stream of Chat Completions for the end of the answer; a call of Gemini is one event.
+@pytest.mark.parametrize("wire", ["responses", "anthropic", "gemini"], indirect=True)
+def test_text_without_its_end_is_asked_for_again(workspace: Workspace, project: Path, wire: Wire) -> None:
+    outcome, _, asked = run(workspace, wire, Cut(Say("I begin to speak and"), clean=True))
+    assert (outcome.status, outcome.answer, asked) == ("done", ANSWER, 3), outcome.reason
+    assert (project / "calc.py").read_text() == MENDED
+
+
+@pytest.mark.parametrize("wire", ["responses", "anthropic"], indirect=True)
+def test_call_without_its_end_is_asked_for_again(workspace: Workspace, project: Path, wire: Wire) -> None:
+    cut = Called("c1", Offered(wire.call.tool), wire.call.arguments)
+    outcome, _, asked = run(workspace, wire, Cut(cut, clean=True))
+    assert (outcome.status, outcome.answer, asked) == ("done", ANSWER, 3), outcome.reason
+    assert (project / "calc.py").read_text() == MENDED
+
+
 def test_rate_limit_waits_as_long_as_server_says(workspace: Workspace, project: Path, wire: Wire) -> None:
     outcome, events, _ = run(workspace, wire, Refuse(429, headers={"retry-after": "1"}))
     assert outcome.status == "done"

@@ -21,7 +21,13 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 
 from handrail.chat import model_errors
-from handrail.chat.model_errors import AnswerRefusedError, AnswerTooLargeError, ContextExceededError, ModelFailedError
+from handrail.chat.model_errors import (
+    AnswerCutError,
+    AnswerRefusedError,
+    AnswerTooLargeError,
+    ContextExceededError,
+    ModelFailedError,
+)
 from handrail.chat.sound_answers import sound, sound_answer
 from handrail.model.limits import KIB, MIB
 
@@ -30,6 +36,8 @@ Event = dict[str, Any]
 LONGEST = 2 * MIB
 """The most characters of an answer: four times the longest that models give."""
 
+_END = "finish_reason"
+"""What a server says at the end of an answer. The library assumes it for Chat Completions, where some leave it out."""
 _PART_CHARS = 2 * KIB
 """What each text and each call counts at least: so an answer has at most a thousand calls."""
 
@@ -91,7 +99,11 @@ class Asker:
                         raise AnswerTooLargeError(f"an answer of more than {LONGEST // MIB} MiB of text and calls")
                     if text := sound(_text_of(event)):
                         self._emit({"type": "text", "text": text})
+        if idle.cancel_called:
+            raise TimeoutError  # the model library took the cancellation for the end of the answer
         answer = stream.get()
+        if self._model.base_url and answer.finish_reason is None and not (answer.provider_details or {}).get(_END):
+            raise AnswerCutError("the answer broke off")
         if answer.finish_reason == "content_filter":
             raise AnswerRefusedError("a filter of the model's server stopped the answer")
         return answer

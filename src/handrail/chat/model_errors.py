@@ -47,6 +47,10 @@ class AnswerTooLargeError(Exception):
     """The model's server sends more than an answer can need."""
 
 
+class AnswerCutError(Exception):
+    """The stream of an answer ended before the answer."""
+
+
 class AnswerRefusedError(Exception):
     """A filter of the model's server stopped the answer."""
 
@@ -89,7 +93,7 @@ def _said(error: Exception, model: Model) -> str:
         return f"{_server(model)} answered {error.status_code}{_message_in(error.body)}{advice}"
     if isinstance(error, ModelConnectionError):
         return f"the connection to {_server(model)} failed: {error}"
-    if isinstance(error, AgentRunError | UserError | AnswerTooLargeError | AnswerRefusedError):
+    if isinstance(error, AgentRunError | UserError | AnswerTooLargeError | AnswerCutError | AnswerRefusedError):
         return str(error)
     return f"its answer does not follow its API ({type(error).__name__}: {error})"
 

@@ -63,12 +63,18 @@ class ModelServer:
         if isinstance(reply, Refuse):
             return Sent(reply.data, status=reply.status, headers=reply.headers)
         if isinstance(reply, Cut):
-            return _sent(api.write(reply.reply, body))._replace(cut=reply)
+            sent = _sent(api.write(reply.reply, body))
+            return sent._replace(data=_first_event(sent.data)) if reply.clean else sent._replace(cut=reply)
         return _sent(api.write(reply, body))
 
 
 def _sent(answer: bytes | dict[str, Any]) -> Sent:
     return Sent(answer, "text/event-stream") if isinstance(answer, bytes) else Sent(json.dumps(answer).encode())
+
+
+def _first_event(data: bytes) -> bytes:
+    event, end, _ = data.partition(b"\n\n")
+    return event + end
 
 
 def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:

@@ -70,6 +70,8 @@ class Cut(NamedTuple):
 
     reply: Reply
     silent: bool = False
+    clean: bool = False
+    """End after a whole event, as if nothing was missing."""
 
 
 Fault = Refuse | Cut
