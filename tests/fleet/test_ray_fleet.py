@@ -21,7 +21,7 @@ from fleet import fleet_episodes
 from fleet.ray_cluster import RayCluster, hosts_below, kill, until
 
 from handrail.fleet import Fleet, FleetError
-from handrail.kernel.fleet.node_directory import left_over, node_home
+from handrail.kernel.fleet.node_directory import clear_killed, left_over, node_home
 
 
 def alone() -> bool:
@@ -89,12 +89,17 @@ def whole(found: list[Any]) -> bool:
 
 
 def expect_nothing_left(node: str) -> None:
-    """Wait for the last host, sweep as the next fleet on the node would, and look."""
-    until(lambda: not hosts_below(node))
-    from handrail.kernel.fleet.node_directory import clear_killed
+    """Wait for the last host, and sweep as the next fleet on the node would, until nothing is left.
 
-    clear_killed(node_home(node))
-    assert left_over(node_home(node)) == []
+    The lock of a killed host is free when the last of its threads has ended, a moment after its process shows none.
+    """
+    until(lambda: not hosts_below(node))
+
+    def swept() -> bool:
+        clear_killed(node_home(node))
+        return left_over(node_home(node)) == []
+
+    until(swept)
     mounts = Path("/proc/self/mounts").read_text()
     assert node not in mounts
 
