@@ -1,5 +1,7 @@
 """Checks that a question about a command names the sandbox level at which the command runs, and that rules obey it."""
 
+import os
+import select
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,32 @@ def test_question_tries_bubblewrap_once_in_session(root: Path, monkeypatch: pyte
         workspace.call(*COMMAND)
     assert len(tries) == 1
     assert approver.shown == ["Sandbox: strict, without network"] * 3
+
+
+@pytest.mark.usefixtures("_works")
+def test_trial_that_takes_too_long_leaves_no_process(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, slow = tmp_path / "started", tmp_path / "bwrap"
+    slow.write_text(f'#!/bin/sh\nsleep 1000 &\necho $! >> "{started}"\nwait\n')
+    slow.chmod(0o755)
+    monkeypatch.setattr(find_bwrap, "candidates", lambda _root: [str(slow)])
+    with Workspace(str(root), allow_reduced=True, approve="auto", limits={"sandbox_start_seconds": 2}) as workspace:
+        workspace.call(*COMMAND)
+    children = [int(pid) for pid in started.read_text().split()]
+    assert children
+    assert all(map(_ends, children))
+
+
+def _ends(pid: int) -> bool:
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 10)[0])
+    finally:
+        os.close(handle)
 
 
 @pytest.mark.parametrize("rule_level", ["strict", "network"])

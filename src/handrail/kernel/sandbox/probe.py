@@ -6,9 +6,9 @@ there must not get a weaker sandbox.
 
 import errno
 import os
+import signal
 import subprocess
 import tempfile
-from contextlib import suppress
 
 from handrail.kernel.sandbox import launch
 from handrail.kernel.sandbox.first_command import SHELL
@@ -51,16 +51,21 @@ def _runs(prepared: launch.PreparedLaunch, seconds: float) -> bool:
     argv = prepared.launch.argv
     argv = [*argv[: argv.index("--") + 1], SHELL, "-c", ":"]
     try:
-        with suppress(subprocess.TimeoutExpired):
-            return not subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=seconds,
-                check=False,
-                **prepared.launch.options(),
-            ).returncode
-        return True
+        trial = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            **prepared.launch.options(),
+        )
+        try:
+            return not trial.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            if trial.returncode is None:
+                os.killpg(trial.pid, signal.SIGKILL)  # a young child of bubblewrap does not die with its parent yet
+                trial.wait()
     finally:
         prepared.close()
