@@ -46,7 +46,7 @@ class _Asking:
         self._call = asking_call.get()
         self._on_page = PageQuestion(page, question, self._call, self._answered_on_page)
         self._began = time.monotonic()
-        self._nobody: Verdict | None = None
+        self._no_user: Verdict | None = None
         """The verdict of the ordinary place, if no user was asked there."""
 
     def decided(self) -> Verdict:
@@ -71,7 +71,7 @@ class _Asking:
 
     def _ask_ordinary(self) -> Thread | None:
         if self._ordinary is None:
-            self._nobody = no_approver(self._question)
+            self._no_user = no_approver(self._question)
             return None
         context = copy_context()
         context.run(withdrawn.set, self._over)
@@ -90,8 +90,8 @@ class _Asking:
 
     def _first_answer(self) -> tuple[Verdict, str]:
         while True:
-            if self._nobody is not None and not self._can_answer_on_page():
-                return self._nobody, "here"
+            if self._no_user is not None and not self._can_answer_on_page():
+                return self._no_user, "here"
             if self._call is not None and self._call.cancel.is_set():
                 raise Cancelled
             try:
@@ -116,7 +116,7 @@ class _Asking:
             return None
         if verdict.decided_by not in _NO_USER:
             return verdict
-        self._nobody = verdict
+        self._no_user = verdict
         return None
 
     def _settled(self, said: Any) -> Any:

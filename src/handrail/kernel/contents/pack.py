@@ -145,22 +145,17 @@ def lock_pack(path: str) -> int | None:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(fd).st_nlink:
-            return fd
-    except BlockingIOError:
-        pass
-    except BaseException:
-        os.close(fd)
-        raise
-    os.close(fd)
-    return None
+    return _locked(fd)
 
 
 def create_locked(path: str) -> int | None:
     """Create a file and hold its lock; None if another process took it first, because it looked abandoned."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return _locked(fd)
+
+
+def _locked(fd: int) -> int | None:
+    """Lock an open file and return its handle; close it and return None if it is held elsewhere or has no name."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(fd).st_nlink:
