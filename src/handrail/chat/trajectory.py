@@ -124,7 +124,7 @@ class Trajectory:
 
     @property
     def _totals(self) -> Json:
-        """The totals of all answers and summaries, also of those before the run was taken up."""
+        """The tokens and cost of all answers and summaries, also before a resume; no cost if one has no price."""
         about = [step.get("metrics") or step.get("extra", {}).get("summary", {}).get("metrics") for step in self.steps]
         known = [found for found in about if found]
         names = ("prompt_tokens", "completion_tokens", "cached_tokens")

@@ -29,7 +29,10 @@ class CallRecord:
         """True if the workspace was restored: an id with another call then means a divergence."""
 
     def once(self, call_id: str, digest: str, make: Callable[[], Json]) -> Json:
-        """Return the recorded answer to a call, or make the call. Raises CallIdError and DivergedError."""
+        """Return the recorded answer to a call, or make the call and record its answer.
+
+        Raises CallIdError if the id stands for another call, or DivergedError if that happens after a restore.
+        """
         with self._changed:
             self._changed.wait_for(lambda: call_id not in self._running)
             if call_id in self._answers:

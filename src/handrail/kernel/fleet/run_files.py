@@ -86,7 +86,7 @@ def read_json(path: str) -> Any:
 
 
 def lock_run(directory: str) -> int | None:
-    """Take the lock of a run for the life of this process; None if another process has it."""
+    """Take the lock of a run. Return its handle, for `unlock`; None if another process, or another call, holds it."""
     fd = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,7 +97,7 @@ def lock_run(directory: str) -> int | None:
 
 
 def unlock(fd: int) -> None:
-    """Give up a lock."""
+    """Give up the lock that `lock_run` took. The end of the process gives it up, too."""
     os.close(fd)
 
 

@@ -55,7 +55,7 @@ class Snapshot:
     """
 
     def __init__(self, file: IO[bytes], digest: str = "") -> None:
-        """Hold an open file, which belongs to this object from now on."""
+        """Hold an open file, and close it with this object. `digest` is the SHA-256 of its bytes, if known."""
         self._file, self._id = file, digest
         weakref.finalize(self, file.close)
 

@@ -308,7 +308,7 @@ class Jobs:
             self._changed(self.list())
 
     def close(self) -> None:
-        """Let running calls return, and release all jobs; to close their sandbox ends them."""
+        """Let running calls return, and release all jobs. The session closes the sandbox next: that ends them."""
         with self._lock:
             for job in self._all.values():
                 job.ended = lambda: None

@@ -252,7 +252,7 @@ class Shells:
         return any(shell.busy for shell in list(self._all.values()))
 
     def close(self) -> None:
-        """Let running calls return, and release all shells; to close their sandbox ends them."""
+        """Let running calls return, and release all shells. The session closes the sandbox next: that ends them."""
         with self._lock:
             for shell in self._all.values():
                 shell.abandon()

@@ -257,7 +257,7 @@ class Terminals:
             self._all.pop(name).release()
 
     def close(self) -> None:
-        """Release all terminals; to close their sandbox ends them."""
+        """Release all terminals. The session closes the sandbox next: that ends them."""
         with self._lock:
             for name in list(self._all):
                 self._forget(name)

@@ -110,7 +110,11 @@ class FileRanking:
         lines: dict[str, dict[str, int]],
         weight: dict[str, float],
     ) -> list[RankedFile]:
-        """Read lines of the files that could be among the best, and rank these files by their lines."""
+        """Read lines of the files that could be among the best, and rank these files by name and lines.
+
+        `first` holds the best score that each file can reach, `by_name` the scores of names, `lines` how many lines of
+        each file contain each term, `weight` what each term counts.
+        """
         could_win = sorted(
             nlargest(self._limits.rank_candidates + self._request.limit, first, key=lambda path: (first[path], path))
         )

@@ -268,7 +268,7 @@ def _nodes(root: "Node") -> "Iterator[Node]":
 
 
 def _argv(command: "Node") -> Argv:
-    """Return the words of a command, without assignments and redirections."""
+    """Return the words of a command, without assignments and redirections; None for a word known only at run time."""
     words: list[str | None] = []
     for child in parts_of(command):
         if child.type == "variable_assignment" or child.type in _REDIRECTS:

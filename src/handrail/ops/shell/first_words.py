@@ -28,7 +28,7 @@ class FirstWords:
 
 
 def first_words(command: str) -> FirstWords | None:
-    """Return the first words; None if the command substitutes or cannot be read."""
+    """Return the first word of each command in a text; None if the text has substitutions or cannot be read."""
     cut = pieces(command)
     if cut is None:
         return None

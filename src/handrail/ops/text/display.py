@@ -44,7 +44,7 @@ def without_escapes(text: str) -> str:
 
 
 def one_line(text: str, width: int = 200) -> str:
-    """Return the text as one visible line, cut to `width` characters."""
+    """Return the text as one visible line, with line ends and tabs escaped, cut to `width` characters."""
     shown = visible(text).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
