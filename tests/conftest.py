@@ -1,5 +1,8 @@
 import os
+import shutil
 import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from handrail import Workspace
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # no test depends on a quiet machine
+
+_OWN, _RM = pytest.StashKey[str](), shutil.which("rm") or "rm"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background shell; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,6 +31,20 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("only root can do this")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session a directory of its own. Pytest cannot remove the deep directories that some tests leave."""
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="handrail-tests-")
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remove the directory of a session in which nothing failed."""
+    own = session.config.stash.get(_OWN, None)
+    if own is not None and exitstatus == pytest.ExitCode.OK:
+        subprocess.run([_RM, "-rf", "--", own], stderr=subprocess.DEVNULL, check=False)
 
 
 @pytest.fixture(autouse=True)
