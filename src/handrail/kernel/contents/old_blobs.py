@@ -65,8 +65,8 @@ class OldBlobs:
         """Remove what processes of earlier versions left when they were killed."""
         fresh = os.path.join(self._path, "new")
         for name in names_in(fresh):
-            if not _alive(int(name.partition("-")[0])):
-                with suppress(FileNotFoundError):
+            if not _alive(name.partition("-")[0]):
+                with suppress(OSError):  # another process removed it, or it is none of Handrail's files
                     os.unlink(os.path.join(fresh, name))
         with suppress(OSError):  # it does not exist, or is not empty
             os.rmdir(fresh)
@@ -80,10 +80,10 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _alive(pid: int) -> bool:
+def _alive(pid: str) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
         return True

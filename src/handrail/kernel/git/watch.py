@@ -170,10 +170,10 @@ class GitWatch:
         return True
 
     def _read_record(self) -> dict[str, Any]:
-        with suppress(ValueError):  # a kill cut the record short: ignore it
+        with suppress(ValueError, RecursionError):  # a kill cut the record short: ignore it
             found = json.loads(os.pread(self._record, os.fstat(self._record).st_size, 0) or b"{}")
-            if isinstance(found, dict):
-                return found
+            if _is_record(found):
+                return dict(found)
         return {}
 
     def _write_record(self, facts: dict[str, Any]) -> None:
@@ -294,6 +294,18 @@ class GitChecks:
         """Check after the command. Returns the warnings about these trees and about entries set aside."""
         self.ended = True
         return self._watch.ended(trees, unseen) if self._watch is not None else []
+
+
+def _is_record(found: Any) -> bool:
+    """Return whether a session wrote a record: a snapshot from elsewhere may hold any, also one that leads outside."""
+    try:
+        own, armed, parked = found.get("own") or {}, found.get("armed") or {}, found.get("parked") or []
+        texts = [*own, *own.values(), *armed, *(text for tree, mark in armed.values() for text in (tree, mark))]
+        names = [name for directory, kept, name, _ in parked for name in (directory, kept, name)]
+        texts += [head for _, _, _, head in parked]
+        return all(isinstance(each, str) for each in texts) and all(".." not in each.split("/") for each in names)
+    except (AttributeError, TypeError, ValueError):
+        return False
 
 
 def in_short(note: ToolWarning) -> str:

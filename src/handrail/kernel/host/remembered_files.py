@@ -20,7 +20,7 @@ class RememberedFiles:
                 int(number): ProtectedNode(str(rule), int(born), int(size), int(mtime_ns))
                 for number, (rule, born, size, mtime_ns) in found.items()
             }
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RecursionError) as error:
             raise ValueError(str(error)) from None
 
     def update(self, found: dict[int, ProtectedNode], gone: set[int]) -> None:

@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handrail.kernel.fs.boundary import FsBoundary
 from handrail.kernel.git.watch import GitChecks, in_short
@@ -63,8 +63,7 @@ class CommandChanges:
         self._layer = layer
         self._scan = self._new_scan()
         self._index = index_path(state)
-        kept = load_index(self._index).items()
-        self._kept: dict[str, _Kept] = {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in kept}
+        self._kept = load_index(self._index)
         self._last: int | None = None
         """The number of the last journal entry at the last scan; None before the first scan."""
         self._left: dict[str, tuple[Origin, Callable[[], bool]]] = {}
@@ -361,16 +360,16 @@ def index_path(state: State) -> str:
     return os.path.join(state.path, "kept.json")
 
 
-def load_index(path: str) -> dict[str, Any]:
+def load_index(path: str) -> dict[str, _Kept]:
     """Return fingerprint and stored entry of each file, by path; nothing if the index is damaged."""
     try:
         checksum, _, body = read_text(path).partition("\n")
         if checksum != f"{zlib.crc32(body.encode()):08x}":
             return {}
-        found: dict[str, Any] = json.loads(body)
-    except (OSError, ValueError):
+        found = json.loads(body).items()
+        return {path: _Kept((*mark,), KeptNode(*node)) for path, (mark, node) in found}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):  # a snapshot may hold any index
         return {}
-    return found
 
 
 def _about(lost: list[str]) -> list[str]:

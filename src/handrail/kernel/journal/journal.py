@@ -289,17 +289,27 @@ def decode(line: bytes) -> JournalEntry | None:
         return None
     try:
         facts = json.loads(body)
+        if not isinstance(facts["n"], int) or not isinstance(facts["time"], int | float):
+            return None
         origin = {name: facts[name] for name in Origin._fields if name in facts}
         origin["undoes"] = tuple(facts.get("undoes", ()))
         files = tuple(map(_changed_path, facts["files"]))
         return JournalEntry(facts["n"], facts["time"], Origin(**origin), files, facts.get("note", ""))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):  # a snapshot from elsewhere may hold any line
         return None
 
 
 def _changed_path(file: list[Any]) -> ChangedPath:
     path, before, after, lines = file
-    return ChangedPath(path, before and KeptNode(*before), after and KeptNode(*after), lines and tuple(lines))
+    if not isinstance(path, str):
+        raise TypeError(path)
+    return ChangedPath(path, _kept_node(before), _kept_node(after), lines and tuple(lines))
+
+
+def _kept_node(found: Any) -> KeptNode | None:
+    if found and [*map(type, found)] != [str, str, int]:
+        raise TypeError(found)
+    return found and KeptNode(*found)
 
 
 def _number(line: bytes) -> int:

@@ -18,7 +18,7 @@ def load_unkept(state: State) -> list[str]:
     """Return the list of the last session that ran a command."""
     try:
         return [str(path) for path in json.loads(read_text(_place(state)))]
-    except (OSError, ValueError, TypeError):  # no command ran yet, or the list is damaged
+    except (OSError, ValueError, TypeError, RecursionError):  # no command ran yet, or the list is damaged
         return []
 
 

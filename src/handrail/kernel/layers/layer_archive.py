@@ -127,7 +127,7 @@ class Snapshot:
                 tarfile.open(fileobj=file, mode="r:", tarinfo=_BoundedHeader) as archive,
             ):
                 yield _about(archive), archive
-        except (tarfile.TarError, ValueError, KeyError, TypeError, EOFError) as error:
+        except (tarfile.TarError, ValueError, KeyError, TypeError, EOFError, OverflowError, RecursionError) as error:
             raise BadSnapshot(str(error) or type(error).__name__) from None
 
 

@@ -3,7 +3,7 @@
 import click
 
 from handrail.errors import DeniedError
-from handrail.ops.text.display import visible
+from handrail.ops.text.display import one_line, visible
 from handrail.workspace import Workspace
 
 NOT_KEPT = 3
@@ -24,10 +24,10 @@ def keep(workspace: Workspace, *, diff: bool = False) -> bool:
     try:
         plan = workspace.apply(running="end")
     except DeniedError as error:
-        click.echo(f"handrail: {len(changes)} change(s) not kept: {error.message}", err=True)
+        click.echo(f"handrail: {len(changes)} change(s) not kept: {one_line(error.message)}", err=True)
         return False
     if plan.conflicts:
-        names = ", ".join(each.path for each in plan.conflicts)
+        names = ", ".join(one_line(each.path) for each in plan.conflicts)
         click.echo(f"handrail: nothing kept: these files changed meanwhile: {names}", err=True)
         return False
     click.echo(f"handrail: {len(plan.changes)} change(s) kept; handrail undo takes them back", err=True)

@@ -2,13 +2,14 @@
 
 import os  # noqa: TID251  for a name that no other trial has
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from handrail.errors import HandrailError
 from handrail.library.layer_methods import TEMPORARY
 from handrail.model.approval import Question, Verdict
+from handrail.ops.text.display import visible
 from handrail.settings import APPROVE
 from handrail.surfaces.cli.layers.keep_changes import NOT_KEPT, keep
 from handrail.surfaces.cli.light.open_workspace import open_workspace
@@ -42,12 +43,20 @@ def command(command: tuple[str, ...], root: str, seconds: float, **options: Any)
     with open_workspace(root, approver=approver, tell=hints.append, layered=layer, **options) as workspace:
         try:
             ran = workspace.exec(list(command), timeout=seconds)
-            sys.stdout.buffer.write(ran.stdout)
-            sys.stdout.flush()
-            sys.stderr.buffer.write(ran.stderr)
-            sys.stderr.flush()
+            _pass_on(ran.stdout, sys.stdout)
+            _pass_on(ran.stderr, sys.stderr)
             kept = keep(workspace, diff=unseen)
         except HandrailError as error:
             raise click.ClickException(str(error)) from None
     status = 124 if ran.timed_out else 128 + ran.signal if ran.signal else ran.exit_code or 0
     raise SystemExit(status if kept else NOT_KEPT)
+
+
+def _pass_on(output: bytes, stream: TextIO) -> None:
+    """Write the output of the command; to a terminal as visible text, so that it cannot disguise the question."""
+    if stream.isatty():
+        text = output.decode(errors="surrogateescape").replace("\r\n", "\n")
+        stream.write(visible(text))
+    else:
+        stream.buffer.write(output)
+    stream.flush()
