@@ -127,6 +127,29 @@ def hosts_below(place: str) -> list[int]:
     return [pid for pid, line in processes() if is_host(pid) and place in line]
 
 
+def sandboxed_below(place: str) -> list[int]:
+    """Return the processes in sandboxes of hosts whose directories lie below a place, also those that only begin.
+
+    A process that begins still is bubblewrap: it has the handles and the mounts of its host.
+    """
+    others = [(pid, line) for pid, line in processes() if not is_host(pid)]
+    return [pid for pid, line in others if place in mounts(pid) or ("/bwrap " in line and place in line + handles(pid))]
+
+
+def mounts(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/mountinfo").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def handles(pid: int) -> str:
+    try:
+        return " ".join(os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return ""
+
+
 def kill(pids: list[int]) -> None:
     for pid in pids:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fleet import fleet_episodes
 from fleet.conftest import kill_host
-from fleet.ray_cluster import until
+from fleet.ray_cluster import sandboxed_below, until
 
 from handrail.fleet import Fleet, FleetError
 from handrail.model.fleet_limits import FRAME_BYTES, SILENT_SECONDS
@@ -71,6 +71,20 @@ def test_episodes_under_random_kills_end_whole(node: str, tree_root: Path, left:
         killer.join()
     assert [done.value for done in found] == [{"lines": lines(steps)}] * tasks
     assert left() == []
+    until(lambda: not sandboxed_below(node))
+
+
+def test_sandbox_that_begins_as_its_host_is_killed_ends(
+    fleet: Fleet, node: str, tree_root: Path, tmp_path: Path
+) -> None:
+    """The first process of a sandbox ignores the death of bubblewrap until it has started a program."""
+    marker = tmp_path / "begun"
+    task = {"marker": str(marker)}
+    (done,) = fleet.map("fleet.fleet_episodes:die_as_sandbox_begins", [task], tree=fleet.tree(str(tree_root)))
+    fleet.close()
+    assert (done.value, done.deaths) == ("ran\n", 1)
+    assert marker.read_text().isdigit()
+    until(lambda: not sandboxed_below(node))
 
 
 def test_failed_episode_begins_again_on_fresh_workspace(fleet: Fleet, tree_root: Path, tmp_path: Path) -> None:

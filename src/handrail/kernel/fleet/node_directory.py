@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 
 from handrail.kernel.host.state_dir import make_private, state_home
+from handrail.kernel.sandbox.helpers.owner_mark import end_sandboxes
 
 _LOCK = ".lock"
 _TRIES = 50
@@ -44,17 +45,19 @@ def hold(directory: str) -> int:
 
 
 def clear_host(directory: str) -> None:
-    """Remove the directory of a host that has ended. Leave it alone if the host still lives."""
+    """Remove the directory of a host that has ended, and end its sandboxes. Leave it alone if the host still lives."""
     try:
         fd = os.open(directory + _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        remove_tree(directory)  # it never started
+    except FileNotFoundError:  # it never started, or it has removed its directory
+        end_sandboxes(directory)
+        remove_tree(directory)
         return
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return
     else:
+        end_sandboxes(directory)
         remove_tree(directory)
         with suppress(FileNotFoundError):
             os.unlink(directory + _LOCK)

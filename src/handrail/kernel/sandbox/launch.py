@@ -11,6 +11,7 @@ from typing import Any
 
 from handrail.kernel.git.repositories import kind_at
 from handrail.kernel.sandbox import bwrap_args, find_bwrap, first_command, interpreter, seccomp
+from handrail.kernel.sandbox.helpers.owner_mark import owner_mark
 from handrail.kernel.sandbox.levels import Level, SandboxSettings
 from handrail.kernel.sandbox.network_attempts import LOCAL_HOSTS, NAME_SERVER
 from handrail.kernel.sandbox.supervisor_link import Launch, entering, memory_file
@@ -108,7 +109,7 @@ def _strict(
     if alongside is not None:
         mounts.environment[first_command.VARIABLE] = alongside
         inside = _first_process(view.settings, entering(supervisor))
-    launch = Launch([program, "--args", "", "--", *inside], user=user.drop_to)
+    launch = Launch([program, *owner_mark(), "--args", "", "--", *inside], user=user.drop_to)
     if user.drop_to is not None and not visible_paths.reachable(program, *user.drop_to):
         _run_by_handle(launch, program, mounts, handles)
     filter_fd = handles.data(seccomp.assemble(platform.machine()))
@@ -116,7 +117,8 @@ def _strict(
     if info_writer is not None:
         handles.keep(info_writer)
     arguments = bwrap_args.arguments(mounts, filter_fd, info_writer)
-    launch.argv[2] = str(handles.data(b"".join(os.fsencode(word) + b"\0" for word in arguments)))
+    packed = handles.data(b"".join(os.fsencode(word) + b"\0" for word in arguments))
+    launch.argv[launch.argv.index("--args") + 1] = str(packed)
     guards = [fd for _, fd, _ in occupied.ordered()]
     launch.handles = [*handles.open, *guards, *([view.root_fd] if image is None else [])]
     return PreparedLaunch(launch, info, handles)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from handrail.kernel.sandbox.helpers import landlock_exec
+from handrail.kernel.sandbox.helpers.owner_mark import owner_mark
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -85,7 +86,7 @@ def start(
     reading, writing = os.pipe2(os.O_CLOEXEC)
     program = os.open(argv[0], os.O_PATH | os.O_CLOEXEC)
     try:
-        words = [bwrap, *_arguments(dir_fd, program, writing), *argv[1:]]
+        words = [bwrap, *owner_mark(), *_arguments(dir_fd, program, writing), *argv[1:]]
         handles = (*pass_fds, dir_fd, program, writing)
         process = landlock_exec.start(words, dir_fd, stdout=stdout, stderr=stderr, pass_fds=handles, files=False)
     except BaseException:
