@@ -37,7 +37,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session a directory of its own. Pytest cannot remove the deep directories that some tests leave."""
     if config.option.basetemp is None and not hasattr(config, "workerinput"):
-        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="handrail-tests-")
+        config.option.basetemp = config.stash[_OWN] = tempfile.mkdtemp(prefix="pytest-handrail-")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
