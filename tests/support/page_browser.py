@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-PATIENCE = 60
+PATIENCE = 150
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",

@@ -82,8 +82,8 @@ def test_help_offers_the_same_workspace_options(command: str) -> None:
     )
 
 
-def test_agent_help_says_that_json_is_one_event_a_line() -> None:
-    assert "Print one JSON event a line." in handrail("agent", "--help").stdout
+def test_agent_help_says_that_json_is_one_event_per_line() -> None:
+    assert "Print one JSON event per line." in handrail("agent", "--help").stdout
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from support.page_client import Followed, PageClient, RunningPage, Working, runn
 
 from handrail import Question, Verdict, Workspace
 from handrail.kernel.page import page_link
+from handrail.kernel.page.page_messages import as_text
+from handrail.model.limits import Limits
+from handrail.surfaces.page.page_hub import PageHub
 
 
 @pytest.fixture(scope="module")
@@ -294,3 +297,25 @@ def test_page_not_running_costs_nothing_and_connects_nothing(workspace: Workspac
     assert workspace.call("file", "file.list", {"path": "."}).success
     assert threading.active_count() == before
     assert not (Path(os.environ["HANDRAIL_STATE_DIR"]) / "page").exists()
+
+
+class SilentProcess:
+    """Stands for the connection of a process that reads nothing."""
+
+    name = "agent"
+
+    def send(self, message: Any) -> None:
+        """Drop a message."""
+
+
+def test_page_keeps_what_a_job_prints_before_it_is_listed() -> None:
+    hub = PageHub(Limits())
+    take = hub.joined(SilentProcess())  # type: ignore[arg-type]
+    take({"type": "session", "session": "s", "root": "/r", "client": "c", "time": 1.0})
+    take({"type": "output", "of": "s/job 1", "data": as_text(b"first\r\n")})
+    item = {"name": "job 1", "command": "c", "terminal": True, "running": True, "ending": "", "time": 1.0}
+    take({"type": "held", "session": "s", "items": [item]})
+    take({"type": "output", "of": "s/job 1", "data": as_text(b"second\r\n")})
+    assert hub.outputs["p1:s/job 1"].shown()["data"] == as_text(b"first\r\nsecond\r\n")
+    take({"type": "session-end", "session": "s"})
+    assert not hub.outputs

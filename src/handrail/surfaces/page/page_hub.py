@@ -25,6 +25,8 @@ _ANSWERED = 50
 """The most answered questions that the page still shows."""
 _SESSIONS = 500
 _NAME = 300
+_HELD_NAMES = ("terminal ", "job ")
+"""How the names of terminals and jobs begin; calls have numbers."""
 _KINDS = ("session", "session-end", "begin", "end", "output", "question", "answered", "answer-refused", "held")
 
 
@@ -203,9 +205,11 @@ class PageHub:
         self._changed(key, known)
 
     def take_output(self, key: str, message: Message, _process: Process) -> None:
-        if key not in self.calls and key not in self._owners:
+        session, _, name = key.partition("/")
+        held = session in self.sessions and name.startswith(_HELD_NAMES)  # it may print before it is listed
+        if key not in self.calls and not held:
             return
-        output = self.outputs.setdefault(key, LiveOutput(PAGE_LIMITS.output_bytes, raw=key in self._owners))
+        output = self.outputs.setdefault(key, LiveOutput(PAGE_LIMITS.output_bytes, raw=held))
         piece = output.add(as_bytes(str(message.get("data", ""))), int(message.get("skipped", 0)))
         self.ring.add({"type": "output", "of": key, **piece})
 
@@ -262,7 +266,8 @@ class PageHub:
         if self.held.pop(key, None) is not None:
             for each in [each for each in self._owners if each.startswith(f"{key}/")]:
                 del self._owners[each]
-                self.outputs.pop(each, None)
+            for each in [each for each in self.outputs if each.startswith(f"{key}/") and each not in self.calls]:
+                del self.outputs[each]
             self.ring.add({"type": "held", "held": {"session": key, "items": []}})
 
     def _keep_details(self, key: str, known: dict[str, Any]) -> None:
