@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 REQUIRED ?= --required
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of interpreters, which should not compile anew
 
-.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-page test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check contracts-layered soak fuzz-shell clean
+.PHONY: run test lint types tests coverage conformance test-adapters test-clients test-agent test-page test-fleet soak-fleet test-plugs bench-fleet test-references test-typing bundle docs picture release-check bench bench-agent bench-peers bench-growth bench-probes bench-check contracts-layered contracts-images soak fuzz-shell clean
 
 run: $(VENV)/ready
 	@$(BIN)/handrail demo
@@ -156,6 +156,9 @@ soak: $(VENV)/ready
 
 contracts-layered: $(VENV)/ready
 	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n auto tests/contracts/test_contracts_layered.py
+
+contracts-images: $(VENV)/ready
+	HANDRAIL_LONG=1 $(BIN)/python -m pytest -rs tests/contracts/test_contracts_images.py
 
 soak-fleet: $(VENV)/ready
 	$(PYTHON) -m venv $(VENV)/fleet

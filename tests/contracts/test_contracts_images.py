@@ -1,43 +1,68 @@
-"""Plays the file, search and shell contracts inside container images: tools work there as in a directory."""
+"""Plays the file, search and shell contracts inside container images: tools work there as in a directory.
 
-from collections.abc import Iterator
+With `HANDRAIL_LONG` every case is a test of its own (`make contracts-images`). Otherwise `file` and
+`bash` are played whole, and of other dialects the first case of every tool.
+"""
+
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support import contract_cases, environments
 from support.contract_cases import Case
+from support.image_cases import SEARCHES, SHELLS, why_not
 from support.layers import needs_overlays
 
 from handrail import Workspace
 
 pytestmark = [needs_overlays, pytest.mark.sandbox, pytest.mark.slow]
 
+LONG = bool(os.environ.get("HANDRAIL_LONG"))
 ROOT = Path("/testbed")
+IMAGES = {"debian": environments.debian, "busybox": environments.busybox}
+CASES = [
+    case
+    for case in contract_cases.without_ordinary_user(contract_cases.read_all())
+    if case.dialect == "file" or SEARCHES.search(case.tool) or SHELLS.search(case.tool)
+]
 
 
-def usable(case: Case) -> bool:
-    """Say whether a case means the same in an image: its user is root there, and no path of the host is known."""
-    told = "".join(
-        block.body + block.argument for block in (*case.before, *(e for s in case.steps for e in s.expected))
-    )
-    return "$ROOT" not in "".join(block.body for block in case.before if block.kind == "setup") and "uid" not in told
+WHOLE = ("file", "bash")
+FIRST = {(case.dialect, case.tool): case for case in reversed(CASES)}
 
 
-_OTHER = ("A background process", "read-only place", "guarded", "protected", "Long output", "cut", "whole output")
-"""Cases of what differs in an image: its tools for processes, guarded names, and files that lie on the host."""
-_EACH = {"bash": 3}
-"""Of the cases that start a sandbox each, every third one: they take a second each."""
-CASES = [case for case in contract_cases.without_ordinary_user(contract_cases.read_all()) if usable(case)]
+def batches() -> Iterator[tuple[str, list[Case]]]:
+    """Yield images and the cases that one test plays in them."""
+    for image in IMAGES:
+        if LONG:
+            yield from ((image, [case]) for case in CASES)
+            continue
+        chosen = [case for case in CASES if case.dialect in WHOLE or case is FIRST[case.dialect, case.tool]]
+        for dialect in dict.fromkeys(case.dialect for case in chosen):
+            yield image, [case for case in chosen if case.dialect == dialect]
 
 
-def chosen(*dialects: str) -> list[Case]:
-    found = [case for case in CASES if case.dialect in dialects and not any(word in case.title for word in _OTHER)]
-    return [case for number, case in enumerate(found) if number % _EACH.get(case.dialect, 1) == 0]
+BATCHES = [*batches()]
 
 
-@pytest.fixture
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environments.shared_place(tmp_path_factory)
+@pytest.mark.parametrize(("image", "cases"), BATCHES, ids=[f"{image}-{cases[0]}" for image, cases in BATCHES])
+def test_contracts_hold_in_image(
+    image: str,
+    cases: list[Case],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    build: Callable[[Path], str] = IMAGES[image]
+    shared = environments.shared_place(tmp_path_factory)
+    name = build(shared)
+    monkeypatch.setenv("HANDRAIL_STATE_DIR", str(shared / "state of images"))  # every layer is unpacked once
+    why = {str(case): why_not(case, name) for case in cases}
+    playable = [case for case in cases if not why[str(case)]]
+    if not playable:
+        pytest.skip("; ".join(why.values()))
+    assert dict(failures(name, playable, tmp_path, monkeypatch)) == {}
 
 
 def failures(
@@ -57,21 +82,7 @@ def play(case: Case, image: str, aside: Path) -> None:
     contract_cases.build(case, aside)
     with Workspace(image=image, **({"durability": "none"} | case.settings)) as workspace:
         files = Path(f"/proc/self/fd/{workspace._services.boundary.fd}")
-        contract_cases.build(case, files)
+        contract_cases.build(case, files, ROOT)
         for step in case.steps:
             result = workspace.call(case.dialect, step.tool, contract_cases.params_of(step, ROOT))
             contract_cases.check(step, result.to_dict(), ROOT, files)
-
-
-@pytest.mark.parametrize("dialect", ["file", "bash"])
-def test_contracts_hold_in_debian_image(
-    dialect: str, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert dict(failures(environments.debian(images), chosen(dialect), tmp_path, monkeypatch)) == {}
-
-
-@pytest.mark.parametrize("dialect", ["file"])
-def test_contracts_hold_in_busybox_image(
-    dialect: str, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert dict(failures(environments.busybox(images), chosen(dialect), tmp_path, monkeypatch)) == {}

@@ -103,8 +103,11 @@ def _add(case: Case, kind: str, argument: str, body: str) -> None:
         case.before.append(Expectation(kind, argument, body))
 
 
-def build(case: Case, root: Path) -> None:
-    """Make the workspace that a case starts from, and the configuration of its user."""
+def build(case: Case, root: Path, known: Path | None = None) -> None:
+    """Make the workspace that a case starts from, and the configuration of its user.
+
+    `known` is the name of the workspace for those who work in it, if that is not `root`.
+    """
     limits = {"terminal_quiet_seconds": 1.0} if case.options.get("patient") else {}
     limits |= case.options.get("limits", {})
     tokens = case.options.get("answer_tokens")
@@ -121,10 +124,10 @@ def build(case: Case, root: Path) -> None:
             target.write_bytes(block.body.encode())
         elif block.kind == "setup":
             for line in block.body.split("\n")[:-1]:
-                _set_up(root, line)
+                _set_up(root, line, known or root)
 
 
-def _set_up(root: Path, line: str) -> None:
+def _set_up(root: Path, line: str, known: Path) -> None:
     word, _, rest = line.partition(" ")
     name, _, value = rest.partition(" ")
     target = root / unquote(name)
@@ -144,7 +147,7 @@ def _set_up(root: Path, line: str) -> None:
         for n in range(1, int(count) + 1):
             (target / text.replace("{n}", f"{n:05}")).write_bytes(b"")
     elif word == "link":
-        target.symlink_to(value.removeprefix("-> ").replace("$ROOT", str(root)))
+        target.symlink_to(value.removeprefix("-> ").replace("$ROOT", str(known)))
     elif word == "fifo":
         os.mkfifo(target)
     elif word == "chmod":
