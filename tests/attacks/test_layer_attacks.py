@@ -121,7 +121,9 @@ def test_links_in_store_are_not_followed(root: Path, tmp_path: Path) -> None:
     os.unlink(store.place("default"))
     with opened(root, "other") as workspace:
         os.symlink(tmp_path / "victim", f"{store.path}/frozen/planted")
-        os.symlink(tmp_path / "victim", f"{workspace._services.layer.path}/work/work/planted")  # type: ignore[union-attr]
+        work = f"{workspace._services.layer.path}/work/work"  # type: ignore[union-attr]
+        os.chmod(work, 0o700)
+        os.symlink(tmp_path / "victim", f"{work}/planted")
     assert sorted(os.listdir(tmp_path / "victim")) == ["file", "layer.json"]
 
 
